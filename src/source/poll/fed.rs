@@ -18,9 +18,10 @@ const MIN_SIGHTINGS: u32 = 2;
 const AT_PLACE: u32 = 3;
 const PART_AT_PLACE: u32 = 4;
 
-#[expect(clippy::struct_excessive_bools, reason = "each is so or not")]
 #[derive(Debug, Default)]
 pub(super) struct FeedEvidence {
+    /// The last stack; empty if there are no more.
+    pub(super) last: MainStack,
     /// How the loader is known, when it was last seen, and in how many stacks.
     asks: Option<(Asks, Duration, u32)>,
     /// A loader of PyTorch was seen.
@@ -28,35 +29,15 @@ pub(super) struct FeedEvidence {
     /// While it is open whether a place in the training loop feeds the thread beside a loader of PyTorch: number of stacks
     /// that showed it at the place, and in the loader.
     at_place: Option<(u32, u32)>,
-    /// The queue that feeds it is filled ahead of time, and the thread did not wait for it.
-    ahead: bool,
     /// A loader known by its name shares batches with other ranks.
     shares: bool,
     unclear: Option<Unclear>,
-    /// At the last stack it may have been making the next batch in a generator.
-    pub(super) in_generator: bool,
-    /// At the last stack it was writing a checkpoint.
-    pub(super) saves: bool,
-    /// At the last stack it was doing what only training does.
-    pub(super) trains: bool,
-    /// What it was waiting for in an event loop at the last stack.
-    idles: Option<&'static str>,
-    /// At the last stack it was waiting for another thread.
-    for_thread: bool,
     /// It was seen to wait for another thread.
     waits_for_threads: bool,
-    /// At the last stack something was handed over to it.
-    pub(super) hands_over: bool,
-    /// Number of stacks in which that was a batch that it loads.
+    /// Number of stacks in which a batch that it loads was handed over to it.
     handed_over: u32,
     /// Name of the loader that handed it over, if it is a known one.
     pub(super) behind: Option<&'static str>,
-    /// At the last stack: what it was waiting for, if that is not a batch.
-    not_data: Option<&'static str>,
-    /// At the last stack: what it did with its device in a function written in C.
-    device: Option<&'static str>,
-    /// At the last stack it was waiting for a batch that another rank sends.
-    pub(super) dispatched: bool,
 }
 
 /// Why the thread may have been asking for a batch at the last stack.
@@ -69,21 +50,22 @@ enum Unclear {
 }
 
 impl FeedEvidence {
-    /// Records a stack. Returns true once it shows such a loader: earlier polls may have been in it. A loader known by its
+    /// Records a stack. Returns how the loader is known once it shows one: earlier polls may have been in it. A loader known by its
     /// name beside PyTorch's loaders is a separate one, such as a validation loader; a place in the training loop also asks
     /// PyTorch's loaders for batches (`by_pytorch`), and counts only if more than that is done there.
     pub(super) fn stack(
         &mut self,
         now: Duration,
-        stack: &MainStack,
+        stack: MainStack,
         blocked: Blocked,
         by_pytorch: bool,
-    ) -> bool {
-        let nothing_met = self.asks.is_none() && !self.ahead;
+    ) -> Option<Asks> {
+        let nothing_met = self.asks.is_none() && !self.is_ahead();
         let pytorch = self.pytorch;
-        self.take(now, stack);
+        self.last = stack;
+        self.take_loader(now);
+        let stack = &self.last;
         let outside = stack.loader == InLoader::Outside && stack.not_data.is_none();
-        self.for_thread = stack.for_thread;
         self.waits_for_threads |= stack.for_thread;
         self.unclear = if outside && (stack.for_thread || reads(blocked)) {
             Some(Unclear::Waits)
@@ -96,17 +78,18 @@ impl FeedEvidence {
         if first && at_place && beside {
             self.at_place = Some((0, 0));
         }
-        (first && !beside) || self.is_more_than_pytorch(stack)
+        let shown = (first && !beside) || self.is_more_than_pytorch();
+        self.last.asks.filter(|_| shown)
     }
 
     /// Whether the stacks show by now that the thread is at the place in the loop for more than to enter PyTorch's loader.
-    fn is_more_than_pytorch(&mut self, stack: &MainStack) -> bool {
+    fn is_more_than_pytorch(&mut self) -> bool {
         let Some((at_place, in_loader)) = self.at_place.as_mut() else {
             return false;
         };
-        match stack.asks {
+        match self.last.asks {
             Some(Asks::Site) => *at_place += 1,
-            _ => *in_loader += u32::from(stack.loader != InLoader::Outside),
+            _ => *in_loader += u32::from(self.last.loader != InLoader::Outside),
         }
         let more = *at_place >= AT_PLACE && PART_AT_PLACE * *at_place >= *in_loader;
         if more {
@@ -117,20 +100,13 @@ impl FeedEvidence {
 
     /// Forgets what only the last stack showed, as there are no more.
     pub(super) fn lose_stack(&mut self) {
-        (self.saves, self.trains, self.in_generator) = (false, false, false);
-        (self.idles, self.device) = (None, None);
+        self.last = MainStack::default();
     }
 
-    fn take(&mut self, now: Duration, stack: &MainStack) {
-        self.ahead = stack.queue.is_some_and(|queue| queue.ahead);
-        (self.not_data, self.device) = (stack.not_data, stack.device);
-        (self.saves, self.trains) = (stack.saves, stack.trains);
-        self.idles = stack.idles;
-        self.in_generator = stack.in_generator;
-        self.dispatched = stack.dispatched;
-        self.hands_over = stack.hands_over;
-        let loads = stack.loader == InLoader::Loading;
-        if loads {
+    /// Records what the last stack shows of the loader.
+    fn take_loader(&mut self, now: Duration) {
+        let stack = &self.last;
+        if stack.loader == InLoader::Loading {
             self.handed_over = self.handed_over.saturating_add(u32::from(stack.hands_over));
             self.behind = stack.behind.or(self.behind);
         }
@@ -151,7 +127,7 @@ impl FeedEvidence {
 
     /// What a main thread in a loader of PyTorch without workers does: other threads or processes may feed the dataset.
     pub(super) fn loading(&self, blocked: Blocked) -> Doing {
-        if self.hands_over {
+        if self.last.hands_over {
             asking(blocked, true)
         } else {
             Doing::Loading
@@ -161,14 +137,15 @@ impl FeedEvidence {
     /// Whether another loader was seen, or the last stack showed more than a step or a loader of PyTorch: that may be over by
     /// now, such as the writing of a log.
     pub(super) fn shows_more(&self) -> bool {
+        let last = &self.last;
         self.is_seen()
-            || self.not_data.is_some()
-            || self.device.is_some()
+            || last.not_data.is_some()
+            || last.device.is_some()
             || self.is_unclear()
-            || self.saves
-            || self.in_generator
-            || self.for_thread
-            || self.dispatched
+            || last.saves
+            || last.in_generator
+            || last.for_thread
+            || last.dispatched
     }
 
     /// Whether such a loader was seen at all.
@@ -193,7 +170,7 @@ impl FeedEvidence {
         let unclear = match self.unclear {
             None => false,
             Some(Unclear::Waits) => true,
-            Some(Unclear::PlaceUnknown) => !self.ahead,
+            Some(Unclear::PlaceUnknown) => !self.is_ahead(),
         };
         unclear && !self.pytorch && !known
     }
@@ -206,19 +183,21 @@ impl FeedEvidence {
 
     /// Whether it may be waiting for a batch that another thread takes from PyTorch's loader.
     pub(super) fn may_wait_for_thread(&self) -> bool {
-        self.for_thread && self.may_get_from_thread() && self.is_unclear()
+        self.last.for_thread && self.may_get_from_thread() && self.is_unclear()
     }
 
     /// Whether it is asleep until something else acts. Not where the standard library waits for another thread: that one
     /// may make the step.
     pub(super) fn is_blocked(&self, blocked: Blocked) -> bool {
-        !self.for_thread && blocked.is_for_others()
+        !self.last.for_thread && blocked.is_for_others()
     }
 
     /// Returns what it waits for in an event loop, where it does not train itself. Only if a loader of PyTorch feeds it: it
     /// may be waiting for a batch of another loader.
     pub(super) fn idle(&self, by_pytorch: bool, blocked: Blocked) -> Option<&'static str> {
-        self.idles.filter(|_| by_pytorch && blocked.is_for_others())
+        self.last
+            .idles
+            .filter(|_| by_pytorch && blocked.is_for_others())
     }
 
     /// Returns what it waits for outside a loader, if that is not a batch, by its stack and by what it is blocked in. A
@@ -230,8 +209,8 @@ impl FeedEvidence {
         for_gil: bool,
         writes: impl Fn() -> bool,
     ) -> Option<&'static str> {
-        let device = self.device.filter(|_| !for_gil);
-        (self.not_data.or_else(|| not_data(blocked, writes)))
+        let device = self.last.device.filter(|_| !for_gil);
+        (self.last.not_data.or_else(|| not_data(blocked, writes)))
             .or(idle)
             .or(device)
     }
@@ -259,7 +238,12 @@ impl FeedEvidence {
 
     /// It takes batches from a loader of its own, as `yields` says or as was seen, and sends none to other ranks.
     fn reads_for_itself(&self, yields: bool) -> bool {
-        !self.shares && (yields || self.pytorch || self.ahead)
+        !self.shares && (yields || self.pytorch || self.is_ahead())
+    }
+
+    /// Whether the queue that feeds it is filled ahead of time, and it did not wait for it.
+    fn is_ahead(&self) -> bool {
+        self.last.queue.is_some_and(|queue| queue.ahead)
     }
 
     /// Whether a loader of PyTorch without workers takes its batches from other threads or processes.
@@ -313,7 +297,7 @@ mod tests {
 
     fn after(stack: &MainStack, blocked: Blocked) -> bool {
         let mut fed = FeedEvidence::default();
-        fed.stack(Duration::ZERO, stack, blocked, false);
+        fed.stack(Duration::ZERO, stack.clone(), blocked, false);
         fed.is_unclear()
     }
 
@@ -332,15 +316,15 @@ mod tests {
             ..MainStack::default()
         };
         let mut fed = FeedEvidence::default();
-        fed.stack(Duration::ZERO, &for_thread, Blocked::Lock, true);
+        fed.stack(Duration::ZERO, for_thread.clone(), Blocked::Lock, true);
         assert!(fed.may_wait_for_thread());
-        fed.stack(Duration::ZERO, &step, Blocked::Timer, true);
+        fed.stack(Duration::ZERO, step.clone(), Blocked::Timer, true);
         assert!(fed.may_get_from_thread() && !fed.may_wait_for_thread());
-        fed.stack(Duration::ZERO, &pytorch, Blocked::Poll, false);
-        fed.stack(Duration::ZERO, &for_thread, Blocked::Lock, false);
+        fed.stack(Duration::ZERO, pytorch.clone(), Blocked::Poll, false);
+        fed.stack(Duration::ZERO, for_thread.clone(), Blocked::Lock, false);
         assert!(!fed.is_unclear() && !fed.may_wait_for_thread() && !fed.may_get_from_thread());
         assert!(!fed.is_blocked(Blocked::Lock));
-        fed.stack(Duration::ZERO, &step, Blocked::Lock, false);
+        fed.stack(Duration::ZERO, step.clone(), Blocked::Lock, false);
         assert!(fed.is_blocked(Blocked::Lock) && !fed.is_blocked(Blocked::Timer));
         let communicates = MainStack {
             not_data: Some("communication"),
@@ -376,7 +360,7 @@ mod tests {
             ..MainStack::default()
         };
         let mut fed = FeedEvidence::default();
-        fed.stack(Duration::ZERO, &waits, Blocked::Running, true);
+        fed.stack(Duration::ZERO, waits.clone(), Blocked::Running, true);
         let means =
             |fed: &FeedEvidence, for_gil| fed.not_data(Blocked::Running, None, for_gil, || false);
         assert_eq!(means(&fed, false), Some(SYNCHRONIZE));
@@ -400,25 +384,27 @@ mod tests {
         };
         let mut fed = FeedEvidence::default();
         let mut begins = |stack: &MainStack, by_pytorch| {
-            fed.stack(Duration::ZERO, stack, Blocked::Running, by_pytorch)
+            fed.stack(Duration::ZERO, stack.clone(), Blocked::Running, by_pytorch)
         };
         // Between two batches, now and then.
         for _ in 0..50 {
-            assert!(!begins(&at_place, true));
+            assert_eq!(begins(&at_place, true), None);
             for _ in 0..20 {
-                assert!(!begins(&in_loader, true));
+                assert_eq!(begins(&in_loader, true), None);
             }
         }
         // A batch is put together there, too.
         let mut fed = FeedEvidence::default();
         let mut begins =
-            |stack: &MainStack| fed.stack(Duration::ZERO, stack, Blocked::Running, true);
+            |stack: &MainStack| fed.stack(Duration::ZERO, stack.clone(), Blocked::Running, true);
         let stacks = [&in_loader, &at_place, &at_place, &in_loader, &at_place];
-        assert_eq!(stacks.map(&mut begins), [false, false, false, false, true]);
-        assert!(!begins(&at_place));
+        let shown = [None, None, None, None, Some(Asks::Site)];
+        assert_eq!(stacks.map(&mut begins), shown);
+        assert_eq!(begins(&at_place), None);
         // Without a loader of PyTorch, it is what feeds the thread.
         let mut fed = FeedEvidence::default();
-        assert!(fed.stack(Duration::ZERO, &at_place, Blocked::Running, false));
+        let shown = fed.stack(Duration::ZERO, at_place, Blocked::Running, false);
+        assert_eq!(shown, Some(Asks::Site));
     }
 
     #[test]
@@ -440,7 +426,12 @@ mod tests {
         let mut fed = FeedEvidence::default();
         for hands_over in [true, false, true] {
             assert!(!fed.is_handed_over());
-            fed.stack(Duration::ZERO, &loads(hands_over), Blocked::Lock, true);
+            fed.stack(
+                Duration::ZERO,
+                loads.clone()(hands_over),
+                Blocked::Lock,
+                true,
+            );
         }
         assert!(fed.is_handed_over());
     }
@@ -473,7 +464,7 @@ mod tests {
             idles: Some(CELLS),
             ..MainStack::default()
         };
-        fed.stack(Duration::ZERO, &kernel, Blocked::Network, false);
+        fed.stack(Duration::ZERO, kernel.clone(), Blocked::Network, false);
         // `select`, `poll` or `epoll_wait`.
         for blocked in [Blocked::Network, Blocked::Poll] {
             assert_eq!(fed.idle(true, blocked), Some(CELLS));
@@ -483,7 +474,7 @@ mod tests {
         assert_eq!(fed.idle(false, Blocked::Network), None);
         fed.stack(
             Duration::ZERO,
-            &MainStack::default(),
+            MainStack::default(),
             Blocked::Network,
             false,
         );
@@ -499,7 +490,7 @@ mod tests {
             dispatched: true,
             ..MainStack::default()
         };
-        fed.stack(Duration::ZERO, &named, Blocked::Lock, false);
+        fed.stack(Duration::ZERO, named.clone(), Blocked::Lock, false);
         assert!(!fed.reads_for_itself(true));
     }
 }

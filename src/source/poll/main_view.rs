@@ -161,18 +161,18 @@ impl MainView {
                 // Without stacks: another thread may take what the workers load.
                 poll.blocked == Blocked::Lock && self.has_workers
             },
-            in_generator: self.fed.in_generator,
-            saves: self.fed.saves && !inside,
+            in_generator: self.fed.last.in_generator,
+            saves: self.fed.last.saves && !inside,
             not_data: self.fed.not_data(poll.blocked, idle, for_gil, writes),
             blocked: !self.accelerated && !for_gil && self.fed.is_blocked(poll.blocked),
-            dispatched: self.fed.dispatched,
+            dispatched: self.fed.last.dispatched,
             pinning: self.is_at_pin_thread(poll) == Some(true),
             network: poll.blocked == Blocked::Network,
             delay,
         };
         self.beats.count(now, beat);
         self.iterators
-            .spend(now, &self.beats.tally, self.fed.trains && !inside);
+            .spend(now, &self.beats.tally, self.fed.last.trains && !inside);
         self.beats
             .ready(now, thread, scheduled.map(|counted| counted.ready));
         if let Some(seen) = beat.now() {
@@ -204,7 +204,7 @@ impl MainView {
         let at_queue = !for_gil && self.is_waiting(poll);
         let waits = at_queue || (!for_gil && about_to_run);
         // It may go on to its own loader without a stack between.
-        self.fed.dispatched &= !at_queue;
+        self.fed.last.dispatched &= !at_queue;
         self.run_before_wait = times.filter(|_| waits);
         if self.thread.attachable() && self.needs_stack(now, poll, waits) {
             self.poll_stack(now, poll, times, for_gil);
@@ -218,7 +218,7 @@ impl MainView {
             (Some(InLoader::Starting), _) => Doing::Starting,
             (Some(InLoader::Receiving), _) => Doing::Receiving,
             (Some(InLoader::Loading), blocked) => self.fed.loading(blocked),
-            (Some(InLoader::Asking), blocked) => asking(blocked, self.fed.hands_over),
+            (Some(InLoader::Asking), blocked) => asking(blocked, self.fed.last.hands_over),
             (None, Blocked::Unix | Blocked::PipeRead) if self.has_workers => Doing::Receiving,
             (_, Blocked::Running) => Doing::Running,
             (_, Blocked::Disk) => Doing::Disk,
@@ -312,9 +312,10 @@ impl MainView {
         }
         self.beats.record_stack(stack.loops_found);
         let by_pytorch = self.iterators.has_any();
-        if self.fed.stack(now, &stack, poll.blocked, by_pytorch) {
-            self.beats.restart_counts(stack.asks == Some(Asks::Site));
+        if let Some(asks) = self.fed.stack(now, stack, poll.blocked, by_pytorch) {
+            self.beats.restart_counts(asks == Asks::Site);
         }
+        let stack = &self.fed.last;
         if let (InLoader::Waiting, Some(fd)) = (stack.loader, poll.polled)
             && !stack.dispatched
             && !self.polled.contains(&fd)
@@ -325,7 +326,7 @@ impl MainView {
         let knows = self.fed.is_pytorch() || self.fed.is_seen() || by_pytorch;
         let open = |thread| ThreadView::open(&self.proc_root, self.key.pid, thread).ok();
         if !(self.beside || knows)
-            && let Some(found) = self.trainer.poll(now, &stack, poll.blocked, stacks)
+            && let Some(found) = self.trainer.poll(now, stack, poll.blocked, stacks)
             && let Some(view) = self.threads.ours(found.thread).and_then(open)
         {
             stacks.follow(Some(found.state));
@@ -345,7 +346,7 @@ impl MainView {
                 self.threads.poll(now, stacks);
             }
         }
-        if let Some(function) = stack.function {
+        if let Some(function) = self.fed.last.function.take() {
             count_activity(&mut self.activity, function);
         }
     }
