@@ -4,10 +4,14 @@
 //! interpreter; the rest is `process_vm_readv`. A read may see half a change: that is an error which the caller counts,
 //! never a wrong answer or a panic. Must not depend on shares or verdicts.
 
-mod called;
+mod brings;
+mod bytecode;
+mod call;
+
 mod code;
 mod deque;
 mod error;
+mod frame;
 mod frames;
 mod gil;
 mod instance;
@@ -36,7 +40,8 @@ use py_spy::PythonSpy;
 use py_spy::config::{Config, LineNo, LockingStrategy};
 
 pub use self::error::PythonError;
-use self::frames::{Frame, Walked, Walker};
+use self::frame::Frame;
+use self::frames::{Walked, Walker};
 use self::gil::Gil;
 #[cfg(feature = "testing")]
 pub use self::iterator::IteratorState;

@@ -227,8 +227,8 @@ impl FeedEvidence {
             reads: self.reads_for_itself(yields),
             asleep: match blocked {
                 Blocked::PipeRead | Blocked::Unix => AsleepIn::Receiving,
-                Blocked::Timer => AsleepIn::ReadingOrSleeping,
-                other if reads(other) => AsleepIn::ReadingOrSleeping,
+                Blocked::Timer => AsleepIn::Sleeping,
+                other if reads(other) => AsleepIn::Reading,
                 Blocked::Lock if !at_gil() => AsleepIn::Lock,
                 _ => AsleepIn::Other,
             },

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use super::PythonError;
-use super::called::name_of_callee;
+use super::bytecode::{is_kept, name_of_callee};
 use super::layout::{BYTES, BytecodeLayout};
 use super::memory::{Memory, WORD};
 use super::naming::{CodeLocation, is_library};
@@ -15,6 +15,8 @@ const MAX_NAMES: usize = 1024;
 
 /// Longest function of which it is told what it calls, in units of bytecode.
 const MAX_UNITS: usize = 8192;
+/// No instruction is followed by more units that are none.
+const MAX_CACHES: usize = 10;
 /// Bytes of a unit.
 pub(super) const UNIT: usize = 2;
 
@@ -33,7 +35,8 @@ pub(super) struct Code {
     pub(super) at: usize,
     /// Whether it belongs to a generator.
     pub(super) generator: bool,
-    /// Number of locals with cells and free variables, then the depth of the value stack.
+    /// Number of positional arguments, of locals with cells and free variables, and the depth of the value stack.
+    pub(super) arguments: usize,
     pub(super) locals: usize,
     pub(super) stack: usize,
     /// Address of the tuple of the locals' names, and the names once they were read.
@@ -79,11 +82,40 @@ impl Code {
         memory: &Memory,
         unit: usize,
     ) -> Result<Option<String>, PythonError> {
+        let code = self.units(memory, unit, 0)?;
+        let name =
+            code.and_then(|code| name_of_callee(memory.layout.bytecode.opcodes, &code, unit));
+        let Some(index) = name else {
+            return Ok(None);
+        };
+        let names = memory.word(self.at.wrapping_add(memory.layout.code.globals))?;
+        if index >= memory.len(names)?.min(MAX_NAMES) {
+            return Ok(None);
+        }
+        let item = memory.layout.tuple_items.wrapping_add(index * WORD);
+        let name = memory.word(names.wrapping_add(item))?;
+        memory.text(name).map(Some)
+    }
+
+    /// Whether it does something with what its instruction gives, which is the unit of this index. False if that is not
+    /// known.
+    pub(super) fn keeps(&self, memory: &Memory, unit: usize) -> Result<bool, PythonError> {
+        let code = self.units(memory, unit, MAX_CACHES + 1)?;
+        let kept = code.and_then(|code| is_kept(memory.layout.bytecode.opcodes, &code, unit));
+        Ok(kept.unwrap_or(false))
+    }
+
+    /// Returns its bytecode up to the unit of this index, and up to so `many` more. `None` if it is too long.
+    fn units(
+        &self,
+        memory: &Memory,
+        unit: usize,
+        many: usize,
+    ) -> Result<Option<Vec<[u8; UNIT]>>, PythonError> {
         if unit >= MAX_UNITS {
             return Ok(None);
         }
-        let bytecode = memory.layout.bytecode;
-        let (at, units) = match bytecode.at {
+        let (at, units) = match memory.layout.bytecode.at {
             BytecodeLayout::Inside(offset) => {
                 let begin = self.at.wrapping_add(offset);
                 (begin, memory.len(self.at)?)
@@ -96,18 +128,9 @@ impl Code {
         if unit >= units {
             return Err(memory.torn());
         }
-        let mut code = vec![[0; UNIT]; unit + 1];
+        let mut code = vec![[0; UNIT]; (unit + 1 + many).min(units)];
         memory.fill(at, code.as_flattened_mut())?;
-        let Some(index) = name_of_callee(bytecode.opcodes, &code, unit) else {
-            return Ok(None);
-        };
-        let names = memory.word(self.at.wrapping_add(memory.layout.code.globals))?;
-        if index >= memory.len(names)?.min(MAX_NAMES) {
-            return Ok(None);
-        }
-        let item = memory.layout.tuple_items.wrapping_add(index * WORD);
-        let name = memory.word(names.wrapping_add(item))?;
-        memory.text(name).map(Some)
+        Ok(Some(code))
     }
 
     pub(super) fn read(memory: &Memory, at: usize) -> Result<Self, PythonError> {
@@ -135,6 +158,7 @@ impl Code {
             place,
             at,
             generator: half(layout.flags)? & GENERATORS != 0,
+            arguments: half(layout.arguments)?,
             locals,
             stack: half(layout.stack)?,
             names_at: memory.word(at.wrapping_add(layout.names))?,

@@ -90,6 +90,8 @@ pub(super) struct CodeLayout {
     pub(super) names: usize,
     /// Number of locals, 32 bit. Up to 3.10 without cells and free variables.
     pub(super) locals: usize,
+    /// Number of positional arguments, which are the first locals, 32 bit.
+    pub(super) arguments: usize,
     /// Depth of the value stack, 32 bit.
     pub(super) stack: usize,
     /// `co_flags`, 32 bit.
@@ -142,6 +144,7 @@ const CODE_3_8: CodeLayout = CodeLayout {
     globals: 64,
     names: 72,
     locals: 28,
+    arguments: 16,
     stack: 32,
     flags: 36,
     more_locals: Some([80, 88]),
@@ -190,6 +193,7 @@ const CODE_3_11: CodeLayout = CodeLayout {
     globals: 32,
     names: 96,
     locals: 76,
+    arguments: 56,
     stack: 68,
     flags: 48,
     more_locals: None,
@@ -236,6 +240,7 @@ const V3_12: Layout = Layout {
     frame: FRAME_3_12,
     code: CodeLayout {
         locals: 72,
+        arguments: 52,
         stack: 64,
         ..CODE_3_11
     },

@@ -2,12 +2,15 @@
 //!
 //! Does not depend on how stacks are read or on time.
 
-use super::frames::{Frame, Walked};
+use super::brings::brings;
+use super::call::Call;
+use super::frame::Frame;
+use super::frames::Walked;
 use super::iterator;
 use super::naming::{
     IMPORTS, InLoader, activity, idles, in_loader, loader_frame, loading, outer_loader, saves,
 };
-use super::site::{Call, Site};
+use super::site::Site;
 use super::{PythonError, QueueState, Stacks, places};
 use crate::loaders::Names;
 
@@ -72,8 +75,10 @@ pub struct ThreadContext {
 pub enum AsleepIn {
     /// Reading from a pipe or a local socket.
     Receiving,
-    /// Reading from anything else, or a sleep for some time.
-    ReadingOrSleeping,
+    /// Reading from anything else.
+    Reading,
+    /// A sleep for some time.
+    Sleeping,
     /// Waiting for a lock that is known not to be the interpreter's.
     Lock,
     /// Anything else, or it is not asleep.
@@ -239,6 +244,21 @@ impl Stacks {
         }
     }
 
+    /// Whether a thread that trains reads something of which no name tells what it is. Where a loader of its own or a
+    /// queue may have batches for it, that may be no batch.
+    fn may_bring(&self, walked: &Walked, context: ThreadContext) -> bool {
+        let means = |frame: &Frame| {
+            let meaning = frame.code.meaning;
+            meaning.hands_over || meaning.loader.is_some() || meaning.not_data.is_some()
+        };
+        matches!(context.asleep, AsleepIn::Receiving | AsleepIn::Reading)
+            && self.sites.trains()
+            && walked.device.is_none()
+            && !context.reads
+            && !self.queues.has_any()
+            && !walked.frames.iter().any(means)
+    }
+
     /// Takes a stack in, and says where in the training loop it is.
     fn site(&mut self, walked: &Walked, context: ThreadContext, takes: Option<usize>) -> Site {
         let frames = &walked.frames;
@@ -258,6 +278,11 @@ impl Stacks {
             stack[frames.len() - 1 - takes].takes = true;
         }
         let memory = self.memory;
+        if !stack.iter().any(|call| call.takes) && self.may_bring(walked, context) {
+            for called in brings(frames, &memory) {
+                stack[frames.len() - 1 - called].brings = true;
+            }
+        }
         let in_for = |depth| {
             let frame = frames.iter().rev().nth(depth);
             frame.is_some_and(|frame| frame.is_in_for(&memory))

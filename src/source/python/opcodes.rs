@@ -10,6 +10,8 @@
 pub(super) enum StackUse {
     /// Something else: there is none in the simple arguments of a call.
     Other,
+    /// Takes a value and does nothing more with it, or only goes on here or there by it.
+    Drop,
     /// It hides another instruction, whose caches are not known: of debuggers, of coverage.
     Hidden,
     Nothing,
@@ -100,6 +102,8 @@ const fn table(rows: &[&Rows]) -> [Instruction; 256] {
 
 /// Those that kept their numbers up to 3.12.
 const UP_TO_3_12: &Rows = &[
+    // POP_TOP, UNARY_NOT, POP_JUMP_IF_FALSE, POP_JUMP_IF_TRUE
+    (StackUse::Drop, 0, &[1, 1, 12, 12, 114, 115]),
     (StackUse::Nothing, 0, &[9, 9]),
     (StackUse::Extends, 0, &[144, 144]),
     // LOAD_CONST, LOAD_FAST
@@ -247,8 +251,10 @@ const ONLY_3_13: &Rows = &[
             59, 182, 186, 97, 100, 72, 72, 187, 190,
         ],
     ),
-    // TO_BOOL, STORE_ATTR
-    (StackUse::Other, 3, &[40, 40, 214, 219]),
+    // POP_TOP, TO_BOOL
+    (StackUse::Drop, 0, &[32, 32]),
+    (StackUse::Drop, 3, &[40, 40, 214, 219]),
+    // STORE_ATTR
     (StackUse::Other, 4, &[108, 108, 209, 211]),
     // ENTER_EXECUTOR, INSTRUMENTED_...
     (StackUse::Hidden, 0, &[70, 70, 236, 255]),
@@ -300,8 +306,10 @@ const ONLY_3_14: &Rows = &[
             166, 170, 70, 70, 171, 174, 75, 75, 175, 176, 100, 103,
         ],
     ),
-    // TO_BOOL, STORE_ATTR
-    (StackUse::Other, 3, &[39, 39, 203, 208]),
+    // POP_TOP, TO_BOOL
+    (StackUse::Drop, 0, &[31, 31]),
+    (StackUse::Drop, 3, &[39, 39, 203, 208]),
+    // STORE_ATTR
     (StackUse::Other, 4, &[110, 110, 198, 200]),
     // INSTRUMENTED_..., ENTER_EXECUTOR
     (StackUse::Hidden, 0, &[234, 255]),

@@ -8,7 +8,8 @@ use std::collections::HashSet;
 
 use super::PythonError;
 use super::deque::Deque;
-use super::frames::{Frame, Walker};
+use super::frame::Frame;
+use super::frames::Walker;
 use super::memory::Memory;
 use super::polled_deque::PolledDeque;
 use super::reach::{FoundDeque, Reach};

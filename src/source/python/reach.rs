@@ -5,7 +5,8 @@
 use std::collections::{HashSet, VecDeque};
 
 use super::PythonError;
-use super::frames::{Frame, Walker};
+use super::frame::Frame;
+use super::frames::Walker;
 use super::memory::Memory;
 use super::shape::Shape;
 

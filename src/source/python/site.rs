@@ -5,54 +5,7 @@
 //! generator's, or if the standard library hands something over for nearly all of its time; a call in which a model is
 //! trained does not, whatever its name. Pure: functions are numbers; does not depend on how stacks are read.
 
-use crate::loaders::Meaning;
-
-/// One function on a stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Call {
-    /// Identifies the function.
-    pub(super) code: usize,
-    pub(super) meaning: Meaning,
-    /// Whether it yields items. A generator expression does, too, but mostly for a sum or a list.
-    pub(super) generator: bool,
-    pub(super) expression: bool,
-    /// Whether it waits for a batch or reads one, if this thread is one that trains.
-    pub(super) takes: bool,
-    /// The instruction that it runs, which identifies where it calls the next function; `None` if not known.
-    pub(super) instruction: Option<usize>,
-}
-
-impl Call {
-    /// No function: the innermost one waits for what a pipe or a local socket brings.
-    pub(super) fn receives() -> Self {
-        Self {
-            code: usize::MAX,
-            meaning: Meaning {
-                hands_over: true,
-                ..Meaning::default()
-            },
-            generator: false,
-            expression: false,
-            takes: false,
-            instruction: None,
-        }
-    }
-
-    /// A function written in C in which the thread sleeps, and which by its name hands over a batch.
-    pub(super) fn takes_in_c() -> Self {
-        Self {
-            code: usize::MAX - 1,
-            meaning: Meaning::default(),
-            takes: true,
-            ..Self::receives()
-        }
-    }
-
-    /// Whether it is an iterator's or a generator's function that gives the next item.
-    fn gives_items(&self) -> bool {
-        (self.generator && !self.expression) || self.meaning.asks
-    }
-}
+use super::call::Call;
 
 /// What a stack says of the main thread's place in the training loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +33,8 @@ const MIN_COVERAGE: f64 = 0.9;
 const MIN_COVERAGE_KEPT: f64 = 0.7;
 /// A call that hands something over for this share of its time does nothing else worth counting.
 const ONLY_HANDS_OVER: f64 = 0.9;
+/// A call that its caller keeps something of, and that reads for this part of its time, is made for what it reads.
+const READS: f64 = 0.5;
 /// A second place where something is handed over counts if it is in one of this many of the loop's stacks.
 const ALSO_HANDS_OVER: u32 = 20;
 /// Maximum number of places of one call that are distinguished.
@@ -120,6 +75,8 @@ struct CallNode {
     hands_over: u32,
     draws: u32,
     trains: u32,
+    /// Number of its stacks in which something is read in it that its caller keeps.
+    brings: u32,
     /// The instructions that called it, and how often each was seen.
     called_at: Vec<(usize, u32)>,
     /// Number of stacks in the middle of `for` itself, with no Python function called.
@@ -154,12 +111,18 @@ impl CallNode {
     }
 
     fn is_asking(&self) -> bool {
-        self.trains == 0 && (self.asks() || self.is_nearly_always(self.hands_over))
+        self.trains == 0
+            && (self.asks()
+                || self.is_nearly_always(self.hands_over)
+                || self.is_at_least(READS, self.brings))
     }
 
     fn is_nearly_always(&self, stacks: u32) -> bool {
-        let most = f64::from(stacks) >= ONLY_HANDS_OVER * f64::from(self.stacks);
-        most && self.stacks >= OF_EACH
+        self.is_at_least(ONLY_HANDS_OVER, stacks)
+    }
+
+    fn is_at_least(&self, share: f64, stacks: u32) -> bool {
+        self.stacks >= OF_EACH && f64::from(stacks) >= share * f64::from(self.stacks)
     }
 }
 
@@ -237,7 +200,7 @@ impl Sites {
     /// of a step that is made elsewhere, where no model is trained here. A queue is hardly used for anything but batches where
     /// one is; a pipe, or what is known only by its name, may bring anything.
     fn may_be_result(&self, found: usize, stack: &[Call]) -> bool {
-        let brings = |call: &Call| call.takes || *call == Call::receives();
+        let brings = |call: &Call| call.takes || call.brings || *call == Call::receives();
         stack.iter().any(brings) || self.nodes[found].trains == 0
     }
 
@@ -279,6 +242,7 @@ impl Sites {
         if self.found.is_none() {
             self.nodes.truncate(1);
             self.nodes[0] = CallNode::default();
+            self.trains = false;
             return;
         }
         for node in &mut self.nodes {
@@ -286,6 +250,7 @@ impl Sites {
                 &mut node.stacks,
                 &mut node.hands_over,
                 &mut node.draws,
+                &mut node.brings,
                 &mut node.iterates,
                 &mut node.turns,
             ] {
@@ -340,6 +305,7 @@ impl Sites {
                 .zip(iterator)
                 .is_some_and(|(found, iterator)| found > iterator && iterator > depth);
             node.draws += u32::from(draws);
+            node.brings += u32::from(call.brings);
             node.trains += u32::from(trains.is_some_and(|found| found >= depth));
             let caller = depth.checked_sub(1).and_then(|depth| stack.get(depth));
             node.called(caller.and_then(|caller| caller.instruction));
@@ -401,10 +367,11 @@ impl Sites {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loaders::Meaning;
 
     /// Functions by letters, outermost first: `g` a generator, `n` an iterator's `__next__`, `q` a queue's `get`, `k` one
-    /// written by hand that waits, `y` one written in C, `b` a backward pass, `e` a generator expression, `r` a wait for what a
-    /// pipe brings.
+    /// written by hand that waits, `l` one whose caller keeps what it reads, `y` one written in C, `b` a backward pass, `e` a
+    /// generator expression, `r` a wait for what a pipe brings.
     fn stack(letters: &str) -> Vec<Call> {
         let call = |letter: char| Call {
             code: letter as usize,
@@ -417,6 +384,7 @@ mod tests {
             generator: matches!(letter, 'g' | 'e'),
             expression: letter == 'e',
             takes: letter == 'k',
+            brings: letter == 'l',
             instruction: Some(0),
         };
         let call = |letter| match letter {
@@ -486,6 +454,19 @@ mod tests {
         }
         assert_eq!(poll("mtkw"), Site::Data);
         assert_eq!(poll("mts"), Site::Step);
+    }
+
+    #[test]
+    fn what_is_read_and_kept_is_a_batch_for_a_thread_that_trains() {
+        let stacks = ["mtlw", "mtl", "mtsb", "mts"];
+        let seen = |iterates| learned_where(iterates, &stacks);
+        assert_eq!(seen(false)[..2], [Site::Data, Site::Data]);
+        assert_eq!(seen(false)[2..], [Site::Step, Site::Step]);
+        // Beside an iterator, it may be anything.
+        assert_eq!(seen(true)[0], Site::Unknown);
+        // Where the model is trained, it is part of the step.
+        let trains = learned(&["mtlw", "mtlb", "mts"]);
+        assert_eq!(trains, [Site::Unknown; 3]);
     }
 
     #[test]

@@ -5,7 +5,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::PythonError;
-use super::frames::{Frame, Walker};
+use super::frame::Frame;
+use super::frames::Walker;
 use super::instance::Attributes;
 use super::memory::Memory;
 use super::naming::{CodeLocation, activity, loader_frame};

@@ -5,7 +5,7 @@
 //! of the batch from when it was taken until it was handed over, and is unset while the worker waits for the next.
 
 use super::PythonError;
-use super::frames::{Frame, untagged};
+use super::frame::{Frame, untagged};
 use super::memory::{Memory, WORD};
 
 /// Maximum number of bytes read of a frame: the loop has some thirty locals after 360 bytes of the frame's own fields.

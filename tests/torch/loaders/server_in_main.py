@@ -1,4 +1,5 @@
-"""A function of the script's own that fetches each batch from a server, which takes its time."""
+"""A function of the script's own that fetches each batch from a server, which takes its time. With a worker, one whose name
+says nothing of that."""
 
 import http.server
 import os
@@ -25,8 +26,13 @@ def fetch(address):
         return answer.read()
 
 
+def thumbnails(address):
+    return urllib.request.urlopen(address).read()
+
+
 def main():
     given = arguments()
+    ask = thumbnails if given.workers else fetch
     Store.load = Load(given)
     server = http.server.HTTPServer(("127.0.0.1", 0), Store)
     if os.fork() == 0:
@@ -34,7 +40,7 @@ def main():
     model, truth = Model(given.step), Truth(given)
     while True:
         truth.waits()
-        batch = fetch(f"http://127.0.0.1:{server.server_port}/")
+        batch = ask(f"http://127.0.0.1:{server.server_port}/")
         truth.steps()
         model.train_for_a_while(batch)
 

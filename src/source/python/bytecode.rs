@@ -1,4 +1,4 @@
-//! What a frame calls, by the instructions before the one that it runs: a function written in C has no frame.
+//! What an instruction calls, as a function written in C has no frame, and whether something is done with what it gives.
 //!
 //! Does not read processes. What is not understood has no name: a wrong one would be worse.
 
@@ -75,6 +75,25 @@ fn steps(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<Vec<Operation
     None
 }
 
+/// Whether something is done with what the instruction at `at` gives, which may be within one: a frame points to the last
+/// of the units that follow a call while it waits for a function written in Python. `None` if it is not known.
+pub(super) fn is_kept(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<bool> {
+    let mut next = 0;
+    while next <= at {
+        next = end(opcodes, code, next)?;
+    }
+    let [opcode, _] = *code.get(next)?;
+    let used = opcodes.instructions[usize::from(opcode)].effect;
+    (used != StackUse::Hidden).then_some(used != StackUse::Drop)
+}
+
+/// Returns where the instruction that begins at `at` ends. `None` if that is not known.
+fn end(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<usize> {
+    let [opcode, _] = *code.get(at)?;
+    let Instruction { effect, caches } = opcodes.instructions[usize::from(opcode)];
+    (effect != StackUse::Hidden).then_some(at + 1 + usize::from(caches))
+}
+
 /// Returns how many values an instruction takes from the stack, and how many it puts there. `None` if that is not known.
 fn taken_and_given(step: Operation) -> Option<(usize, usize)> {
     let bit = step.argument & 1;
@@ -93,7 +112,7 @@ fn taken_and_given(step: Operation) -> Option<(usize, usize)> {
         StackUse::BuildPairs => (step.argument.checked_mul(2)?, 1),
         StackUse::Call { below, above } => (all(step.argument, below + above)?, 1),
         StackUse::CallUnpacked { below } => (all(1 + bit, below)?, 1),
-        StackUse::Other | StackUse::Hidden | StackUse::Extends => return None,
+        StackUse::Other | StackUse::Drop | StackUse::Hidden | StackUse::Extends => return None,
     })
 }
 
@@ -195,6 +214,38 @@ mod tests {
         assert_eq!(callee(&V3_14, &code), Some(7));
     }
 
+    /// `x = f(a)` and `f(a)`, `if f(a)` and `if not f(a)`, where the call is left for a function written in Python.
+    #[test]
+    fn what_a_call_gives_is_kept_or_dropped() {
+        let kept = |opcodes: &Opcodes, code: &[(u8, u8, usize)], next: u8| {
+            let at = units(code).len() - 1;
+            let code = [code, &[(next, 1, 0)]].concat();
+            is_kept(opcodes, &units(&code), at)
+        };
+        let old = [(116, 0, 0), (124, 0, 0), (131, 1, 0)];
+        let v3_11 = [(116, 1, 5), (124, 0, 0), (166, 1, 1), (171, 1, 4)];
+        let v3_12 = [(116, 1, 4), (124, 0, 0), (171, 1, 3)];
+        let v3_13 = [(91, 1, 4), (85, 0, 0), (53, 1, 3)];
+        let v3_14 = [(92, 1, 4), (86, 0, 0), (52, 1, 3)];
+        for (opcodes, code, store, drops) in [
+            (&V3_8, &old[..], 125, &[1, 12, 114, 115]),
+            (&V3_10, &old[..], 125, &[1, 12, 114, 115]),
+            (&V3_11, &v3_11[..], 125, &[1, 12, 114, 115]),
+            (&V3_12, &v3_12[..], 125, &[1, 12, 114, 115]),
+            (&V3_13, &v3_13[..], 110, &[32, 40, 214, 219]),
+            (&V3_14, &v3_14[..], 112, &[31, 39, 203, 208]),
+        ] {
+            assert_eq!(kept(opcodes, code, store), Some(true));
+            for drop in drops {
+                assert_eq!(kept(opcodes, code, *drop), Some(false), "{drop}");
+            }
+            // The end, and an instruction of a debugger or of coverage.
+            assert_eq!(is_kept(opcodes, &units(code), units(code).len() - 1), None);
+        }
+        assert_eq!(kept(&V3_12, &v3_12, 254), None);
+        assert_eq!(is_kept(&V3_12, &[], 0), None);
+    }
+
     #[test]
     fn one_of_two_callees_has_no_name() {
         // `(a.to if b else c.to)(*d)`, then the same jump to another place.
@@ -258,6 +309,7 @@ mod tests {
                 let code: Vec<[u8; 2]> = (0..40).map(|_| unit()).collect();
                 for at in 0..=code.len() {
                     let _ = name_of_callee(opcodes, &code, at);
+                    let _ = is_kept(opcodes, &code, at);
                 }
             }
         }

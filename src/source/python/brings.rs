@@ -1,0 +1,76 @@
+//! Which calls on a stack bring something to their callers: the caller keeps what they return, and passes no tensor on to
+//! them. Does not know what a thread is blocked in, nor where a training loop asks for its batches.
+
+use std::ops::Range;
+
+use super::PythonError;
+use super::frame::Frame;
+use super::memory::Memory;
+
+/// Folders of packages that compute: what runs there is no load of data, except what reads a file.
+const COMPUTE: [&str; 4] = ["/torch/", "/jax/", "/jaxlib/", "/tensorflow/"];
+/// The types of what is computed with. An array of `numpy` has the name of its module, too.
+const TENSORS: [&str; 5] = [
+    "Tensor",
+    "Parameter",
+    "numpy.ndarray",
+    "ArrayImpl",
+    "EagerTensor",
+];
+/// `PyListObject.ob_item`.
+const LIST_ITEMS: usize = 24;
+/// Tensors in a list of tuples are found.
+const DEPTH: u32 = 3;
+
+/// Returns the indices of frames, innermost first, of calls from the program's own functions, each of which brings something
+/// to the next: of the innermost own function and those that call it, else of the function of a library that it calls.
+pub(super) fn brings(frames: &[Frame], memory: &Memory) -> Range<usize> {
+    let Some(own) = frames.iter().position(|frame| !frame.code.library) else {
+        return 0..0;
+    };
+    let computes = |frame: &Frame| {
+        let file = &frame.code.place.file;
+        !frame.code.meaning.reads && COMPUTE.iter().any(|folder| file.contains(folder))
+    };
+    if frames[..own].iter().any(computes) {
+        return 0..0;
+    }
+    let is_brought = |called: usize| {
+        frames
+            .get(called + 1)
+            .is_some_and(|caller| is_brought(&frames[called], caller, memory).unwrap_or(false))
+    };
+    let from = if own > 0 && !is_brought(own) {
+        own - 1
+    } else {
+        own
+    };
+    let more = (from..frames.len()).take_while(|called| is_brought(*called));
+    from..from + more.count()
+}
+
+fn is_brought(called: &Frame, caller: &Frame, memory: &Memory) -> Result<bool, PythonError> {
+    if caller.code.library || !caller.keeps(memory)? {
+        return Ok(false);
+    }
+    for argument in called.arguments(memory)? {
+        if holds_tensor(argument, DEPTH, memory)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether an object is a tensor or a dict, as batches are, or a list or tuple whose first item is or holds one.
+fn holds_tensor(object: usize, depth: u32, memory: &Memory) -> Result<bool, PythonError> {
+    let name = memory.type_name(memory.type_of(object)?)?;
+    let items = match name.as_str() {
+        "list" => memory.word(object.wrapping_add(LIST_ITEMS))?,
+        "tuple" => object.wrapping_add(memory.layout.tuple_items),
+        _ => return Ok(name == "dict" || TENSORS.contains(&name.as_str())),
+    };
+    if depth == 0 || memory.len(object)? == 0 {
+        return Ok(false);
+    }
+    holds_tensor(memory.word(items)?, depth - 1, memory)
+}

@@ -1,0 +1,175 @@
+//! One call in progress: what it runs, and the objects that it holds. Does not know the other calls of its thread.
+
+use std::sync::Arc;
+
+use super::PythonError;
+use super::call::Call;
+use super::code::{Code, UNIT};
+use super::layout::BytecodeLayout;
+use super::memory::{Memory, WORD};
+use super::shape::Shapes;
+
+/// One call in progress.
+#[derive(Debug, Clone)]
+pub(super) struct Frame {
+    pub(super) code: Arc<Code>,
+    /// Address of its first local.
+    pub(super) locals: usize,
+    pub(super) globals: usize,
+    /// Address of the instruction that it runs; `None` before 3.11.
+    pub(super) instruction: Option<usize>,
+}
+
+impl Frame {
+    /// Whether it is about to take the next item of a `for` loop. False if the instruction is not known.
+    pub(super) fn is_in_for(&self, memory: &Memory) -> bool {
+        let instruction = self.instruction.zip(memory.layout.for_iter);
+        instruction.is_some_and(|(at, for_iter)| {
+            let word = memory.word(at);
+            word.is_ok_and(|word| word.to_ne_bytes()[0] == for_iter)
+        })
+    }
+
+    /// Returns the name of what it is calling. `None` if it calls nothing, or nothing with a name.
+    pub(super) fn called(&self, memory: &Memory) -> Result<Option<String>, PythonError> {
+        let unit = self.unit(memory)?;
+        unit.map_or(Ok(None), |unit| self.code.called(memory, unit))
+    }
+
+    /// Whether it does something with what it is calling returns. False if that is not known.
+    pub(super) fn keeps(&self, memory: &Memory) -> Result<bool, PythonError> {
+        let unit = self.unit(memory)?;
+        unit.map_or(Ok(false), |unit| self.code.keeps(memory, unit))
+    }
+
+    /// Returns the objects of its positional arguments; of one that was assigned to, what it has now.
+    pub(super) fn arguments(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
+        let count = self.code.arguments.min(self.code.locals);
+        let words = memory.array(self.locals, count)?;
+        Ok(words.into_iter().filter_map(untagged).collect())
+    }
+
+    /// Returns the index of the unit of bytecode that it runs. `None` if that is not known.
+    fn unit(&self, memory: &Memory) -> Result<Option<usize>, PythonError> {
+        Ok(match memory.layout.bytecode.at {
+            BytecodeLayout::Inside(offset) => {
+                let begin = self.code.at.wrapping_add(offset);
+                let bytes = self.instruction.and_then(|at| at.checked_sub(begin));
+                bytes.map(|bytes| bytes / UNIT)
+            }
+            BytecodeLayout::Pointed { last, counts, .. } => {
+                // In one read with its code: the frame may belong to another function by now.
+                let from = memory.layout.frame.code;
+                let words: [usize; 10] = memory.words(self.at(memory).wrapping_add(from))?;
+                if words[0] != self.code.at {
+                    return Err(memory.torn());
+                }
+                let last = u32::try_from(words[(last - from) / WORD] & 0xffff_ffff);
+                let last = last.ok().and_then(|last| i32::try_from(last).ok());
+                let last = last.and_then(|last| usize::try_from(last).ok());
+                last.map(|last| last * counts / UNIT)
+            }
+        })
+    }
+
+    /// Returns the data that the search for the training loop needs.
+    pub(super) fn call(&self) -> Call {
+        Call {
+            code: self.code.at,
+            meaning: self.code.meaning,
+            generator: self.code.generator,
+            takes: self.code.meaning.reads,
+            brings: false,
+            expression: self.code.place.function() == "<genexpr>",
+            instruction: self.instruction,
+        }
+    }
+
+    /// Returns the object in the first local: `self` in a method. `None` if it is unset.
+    pub(super) fn first_local(&self, memory: &Memory) -> Result<Option<usize>, PythonError> {
+        if self.code.locals == 0 {
+            return Ok(None);
+        }
+        Ok(untagged(memory.word(self.locals)?))
+    }
+
+    pub(super) fn at(&self, memory: &Memory) -> usize {
+        self.locals.wrapping_sub(memory.layout.frame.locals)
+    }
+
+    /// Returns the address of a local; `None` if no local has this name.
+    pub(super) fn slot(&self, memory: &Memory, name: &str) -> Result<Option<usize>, PythonError> {
+        let mut names = self.code.names(memory)?.iter();
+        let place = names.position(|local| local == name);
+        Ok(place.map(|place| self.locals.wrapping_add(place * WORD)))
+    }
+
+    /// Returns the objects of all locals by name, without unset ones.
+    pub(super) fn locals(&self, memory: &Memory) -> Result<Vec<(&str, usize)>, PythonError> {
+        let names = self.code.names(memory)?;
+        let values = memory.array(self.locals, names.len())?;
+        let named = names.iter().map(String::as_str).zip(values);
+        Ok(named
+            .filter_map(|(name, value)| Some((name, untagged(value)?)))
+            .collect())
+    }
+
+    /// It holds an iterator that is neither a range's nor a file. Also yes now and then where it does not any more.
+    pub(super) fn holds_iterator(&self, memory: &Memory, shapes: &mut Shapes) -> bool {
+        let objects = self.candidates(memory).unwrap_or_default();
+        objects
+            .into_iter()
+            .any(|object| shapes.iterates(memory, object).unwrap_or(false))
+    }
+
+    /// What may be objects among the locals and on the value stack; some are stale.
+    pub(super) fn candidates(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
+        let (mut locals, stacked) = self.held(memory)?;
+        locals.extend(stacked);
+        Ok(locals)
+    }
+
+    /// Returns the objects that the names of a script's module hold: the locals of what runs there. Empty for a function.
+    fn of_script(&self, memory: &Memory) -> Vec<usize> {
+        if self.code.place.function() != "<module>" {
+            return vec![];
+        }
+        // The dict may be replaced while it is read.
+        let items = memory.items_of_dict(self.globals).unwrap_or_default();
+        items.into_iter().map(|(_, value)| value).collect()
+    }
+
+    /// Returns the objects of its module that it may use: those whose names its code has.
+    pub(super) fn used_globals(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
+        let names = self.code.globals(memory)?;
+        let items = memory.items_of_dict(self.globals)?.into_iter();
+        let used = items.filter(|(name, _)| names.contains(name));
+        Ok(used.map(|(_, value)| value).collect())
+    }
+
+    /// Returns possible objects among the locals, and those on the value stack.
+    pub(super) fn held(&self, memory: &Memory) -> Result<(Vec<usize>, Vec<usize>), PythonError> {
+        let words = memory.array(
+            self.locals,
+            self.code.locals.saturating_add(self.code.stack),
+        )?;
+        let objects = |words: &[usize]| words.iter().copied().filter_map(untagged).collect();
+        let (locals, stacked) = words.split_at(self.code.locals);
+        let mut locals: Vec<usize> = objects(locals);
+        locals.extend(self.of_script(memory));
+        Ok((locals, objects(stacked)))
+    }
+
+    /// Returns the objects of its locals alone.
+    pub(super) fn local_objects(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
+        let words = memory.array(self.locals, self.code.locals)?;
+        let mut objects = self.of_script(memory);
+        objects.extend(words.into_iter().filter_map(untagged));
+        Ok(objects)
+    }
+}
+
+/// Since 3.14 the low bits of a local tell how its reference is counted.
+pub(super) fn untagged(word: usize) -> Option<usize> {
+    Some(word & !3).filter(|object| *object != 0)
+}
