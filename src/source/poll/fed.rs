@@ -320,11 +320,11 @@ mod tests {
         assert!(fed.may_wait_for_thread());
         fed.stack(Duration::ZERO, step.clone(), Blocked::Timer, true);
         assert!(fed.may_get_from_thread() && !fed.may_wait_for_thread());
-        fed.stack(Duration::ZERO, pytorch.clone(), Blocked::Poll, false);
+        fed.stack(Duration::ZERO, pytorch, Blocked::Poll, false);
         fed.stack(Duration::ZERO, for_thread.clone(), Blocked::Lock, false);
         assert!(!fed.is_unclear() && !fed.may_wait_for_thread() && !fed.may_get_from_thread());
         assert!(!fed.is_blocked(Blocked::Lock));
-        fed.stack(Duration::ZERO, step.clone(), Blocked::Lock, false);
+        fed.stack(Duration::ZERO, step, Blocked::Lock, false);
         assert!(fed.is_blocked(Blocked::Lock) && !fed.is_blocked(Blocked::Timer));
         let communicates = MainStack {
             not_data: Some("communication"),
@@ -360,7 +360,7 @@ mod tests {
             ..MainStack::default()
         };
         let mut fed = FeedEvidence::default();
-        fed.stack(Duration::ZERO, waits.clone(), Blocked::Running, true);
+        fed.stack(Duration::ZERO, waits, Blocked::Running, true);
         let means =
             |fed: &FeedEvidence, for_gil| fed.not_data(Blocked::Running, None, for_gil, || false);
         assert_eq!(means(&fed, false), Some(SYNCHRONIZE));
@@ -426,12 +426,7 @@ mod tests {
         let mut fed = FeedEvidence::default();
         for hands_over in [true, false, true] {
             assert!(!fed.is_handed_over());
-            fed.stack(
-                Duration::ZERO,
-                loads.clone()(hands_over),
-                Blocked::Lock,
-                true,
-            );
+            fed.stack(Duration::ZERO, loads(hands_over), Blocked::Lock, true);
         }
         assert!(fed.is_handed_over());
     }
@@ -464,7 +459,7 @@ mod tests {
             idles: Some(CELLS),
             ..MainStack::default()
         };
-        fed.stack(Duration::ZERO, kernel.clone(), Blocked::Network, false);
+        fed.stack(Duration::ZERO, kernel, Blocked::Network, false);
         // `select`, `poll` or `epoll_wait`.
         for blocked in [Blocked::Network, Blocked::Poll] {
             assert_eq!(fed.idle(true, blocked), Some(CELLS));
@@ -490,7 +485,7 @@ mod tests {
             dispatched: true,
             ..MainStack::default()
         };
-        fed.stack(Duration::ZERO, named.clone(), Blocked::Lock, false);
+        fed.stack(Duration::ZERO, named, Blocked::Lock, false);
         assert!(!fed.reads_for_itself(true));
     }
 }
