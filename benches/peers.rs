@@ -1,5 +1,5 @@
 //! pipetop beside htop, iotop and nvitop, all at once, on the same training job with 8, 64 and 256 workers.
-//! `cargo bench --bench peers [-- SECONDS]` prints the table of `docs/cost.md`.
+//! `cargo bench --profile dist --bench peers [-- SECONDS]` prints the table of `docs/cost.md`.
 //!
 //! The job is a `PyTorch` script whose workers sleep, so that the monitors have the CPUs. Its interpreter is the first of
 //! `PIPETOP_TORCH_PYTHONS` with torch. nvitop and pipetop read the fake driver. A program that is not installed has no
