@@ -7,7 +7,6 @@
 mod brings;
 mod bytecode;
 mod call;
-
 mod code;
 mod deque;
 mod error;

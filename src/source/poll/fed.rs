@@ -20,7 +20,7 @@ const PART_AT_PLACE: u32 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct FeedEvidence {
-    /// The last stack; empty if there are no more.
+    /// The last stack, without its function once that was counted; empty if there are no more.
     pub(super) last: MainStack,
     /// How the loader is known, when it was last seen, and in how many stacks.
     asks: Option<(Asks, Duration, u32)>,

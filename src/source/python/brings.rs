@@ -1,10 +1,11 @@
-//! Which calls on a stack bring something to their callers: the caller keeps what they return, and passes no tensor on to
+//! Which calls on a stack bring something to their callers: the caller keeps what they return, and passes no tensor to
 //! them. Does not know what a thread is blocked in, nor where a training loop asks for its batches.
 
 use std::ops::Range;
 
 use super::PythonError;
 use super::frame::Frame;
+use super::layout::LIST_ITEMS;
 use super::memory::Memory;
 
 /// Folders of packages that compute: what runs there is no load of data, except what reads a file.
@@ -17,8 +18,6 @@ const TENSORS: [&str; 5] = [
     "ArrayImpl",
     "EagerTensor",
 ];
-/// `PyListObject.ob_item`.
-const LIST_ITEMS: usize = 24;
 /// Tensors in a list of tuples are found.
 const DEPTH: u32 = 3;
 
@@ -40,13 +39,11 @@ pub(super) fn brings(frames: &[Frame], memory: &Memory) -> Range<usize> {
             .get(called + 1)
             .is_some_and(|caller| is_brought(&frames[called], caller, memory).unwrap_or(false))
     };
-    let from = if own > 0 && !is_brought(own) {
-        own - 1
-    } else {
-        own
-    };
-    let more = (from..frames.len()).take_while(|called| is_brought(*called));
-    from..from + more.count()
+    let more = (own..frames.len()).take_while(|called| is_brought(*called));
+    match own..own + more.count() {
+        none if none.is_empty() && own > 0 && is_brought(own - 1) => own - 1..own,
+        some => some,
+    }
 }
 
 fn is_brought(called: &Frame, caller: &Frame, memory: &Memory) -> Result<bool, PythonError> {

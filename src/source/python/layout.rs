@@ -51,6 +51,8 @@ pub(super) enum BytecodeLayout {
     Inside(usize),
 }
 
+/// `PyListObject.ob_item`.
+pub(super) const LIST_ITEMS: usize = 24;
 /// The characters of a `bytes`.
 pub(super) const BYTES: usize = 32;
 

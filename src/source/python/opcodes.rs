@@ -10,7 +10,7 @@
 pub(super) enum StackUse {
     /// Something else: there is none in the simple arguments of a call.
     Other,
-    /// Takes a value and does nothing more with it, or only goes on here or there by it.
+    /// Takes a value only to drop it, or to decide where to go on.
     Drop,
     /// It hides another instruction, whose caches are not known: of debuggers, of coverage.
     Hidden,

@@ -7,11 +7,9 @@ use std::collections::{HashSet, VecDeque};
 use super::PythonError;
 use super::frame::Frame;
 use super::frames::Walker;
+use super::layout::LIST_ITEMS;
 use super::memory::Memory;
 use super::shape::Shape;
-
-/// Offset of the address of a list's objects.
-const LIST_ITEMS: usize = 24;
 
 /// Offset of the object that a cell holds.
 pub(super) const CELL: usize = 16;

@@ -370,11 +370,11 @@ mod tests {
     use crate::loaders::Meaning;
 
     /// Functions by letters, outermost first: `g` a generator, `n` an iterator's `__next__`, `q` a queue's `get`, `k` one
-    /// written by hand that waits, `l` one whose caller keeps what it reads, `y` one written in C, `b` a backward pass, `e` a
+    /// written by hand that waits, `l` one whose caller keeps what it reads (`L` where it does not read), `y` one written in C, `b` a backward pass, `e` a
     /// generator expression, `r` a wait for what a pipe brings.
     fn stack(letters: &str) -> Vec<Call> {
         let call = |letter: char| Call {
-            code: letter as usize,
+            code: letter.to_ascii_lowercase() as usize,
             meaning: Meaning {
                 asks: letter == 'n',
                 hands_over: letter == 'q',
@@ -464,9 +464,24 @@ mod tests {
         assert_eq!(seen(false)[2..], [Site::Step, Site::Step]);
         // Beside an iterator, it may be anything.
         assert_eq!(seen(true)[0], Site::Unknown);
+        // It may do something else for half of its time, but not for more.
+        assert_eq!(learned(&["mtl", "mtL", "mtsb", "mts"])[1], Site::Data);
+        let little = learned(&["mtl", "mtL", "mtL", "mtsb", "mts"]);
+        assert_eq!(little, [Site::Unknown; 5]);
         // Where the model is trained, it is part of the step.
         let trains = learned(&["mtlw", "mtlb", "mts"]);
         assert_eq!(trains, [Site::Unknown; 3]);
+    }
+
+    #[test]
+    fn that_a_thread_trains_is_forgotten_with_the_stacks_that_showed_it() {
+        let mut sites = Sites::default();
+        sites.poll(&stack("mtsb"), |_| false, |_| false);
+        assert!(sites.trains());
+        for _ in 0..=REMEMBERED {
+            sites.poll(&stack("mts"), |_| false, |_| false);
+        }
+        assert!(!sites.trains());
     }
 
     #[test]
