@@ -7,7 +7,7 @@ use support::machine::{Place, Share, note, torches};
 /// What `cargo bench --bench soak` runs for hours.
 #[test]
 fn two_minutes_of_everything_that_changes_leave_nothing_open() {
-    let _place = Place::take(Share::Quarter);
+    let _place = Place::take(Share::Eighth);
     let python = torches().first().map(|python| python.path.as_str());
     let mut seen = Vec::new();
     support::soak::soak(2, python, |usage| {

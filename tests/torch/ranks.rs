@@ -6,7 +6,7 @@ use crate::job::Start;
 use crate::report::Report;
 use crate::trial::{OBSERVED, PIPETOP, Situation, about, ensure, last_python, light};
 use support::machine::note;
-use support::measured::two_of_three;
+use support::measured::two_of_three_at_once;
 
 const LATE_RANK: Situation = light("late-rank").start(Start::Torchrun);
 
@@ -14,7 +14,7 @@ const LATE_RANK: Situation = light("late-rank").start(Start::Torchrun);
 fn the_last_rank_is_named_by_the_rank_waiting_for_it() {
     last_python(LATE_RANK, |python| {
         let job = LATE_RANK.job(python)?;
-        two_of_three(|| {
+        two_of_three_at_once(|| {
             let report = Report::of(Command::new(PIPETOP), job.pid(), OBSERVED)?;
             let words = report.fact("collectives").unwrap_or_default();
             let rank = report.rank();
