@@ -64,6 +64,11 @@ impl SegmentClock {
         }
     }
 
+    /// Whether a segment of a living worker was ever seen.
+    pub fn has_any(&self) -> bool {
+        !self.workers.is_empty()
+    }
+
     /// Returns the number of tensors in a batch: the most common run. `None` before a few batches were seen.
     fn tensors(&self) -> Option<u64> {
         let seen: u64 = self.runs.values().sum();

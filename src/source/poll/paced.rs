@@ -1,6 +1,7 @@
-//! When a poll of all threads of a job is due: a job may have thousands.
+//! When what costs much is due: a poll of all threads of a job, of which it may have thousands, and a search that mostly
+//! finds nothing.
 //!
-//! Does not know what is polled.
+//! Does not know what is polled or searched.
 
 use std::time::Duration;
 
@@ -8,6 +9,11 @@ use crate::source::clock::thread_cpu;
 
 /// The pause after a poll is at least this many times as long as the poll took.
 const REST: u32 = 250;
+
+/// Searches in a row that find nothing before they become seldom.
+const IN_VAIN: u32 = 8;
+/// The shortest pause between those.
+const SELDOM: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Paced {
@@ -30,5 +36,48 @@ impl Paced {
         let took = thread_cpu().saturating_sub(before);
         self.due = now + pause.max(took.saturating_mul(REST));
         Some(polled)
+    }
+}
+
+/// How many searches in a row found nothing.
+#[derive(Debug, Default)]
+pub(super) struct InVain {
+    searches: u32,
+}
+
+impl InVain {
+    pub(super) fn record(&mut self, found: bool) {
+        self.searches = if found {
+            0
+        } else {
+            self.searches.saturating_add(1)
+        };
+    }
+
+    /// Returns the pause until the next search: `usual`, or longer if the last ones found nothing.
+    pub(super) fn pause(&self, usual: Duration) -> Duration {
+        if self.searches < IN_VAIN {
+            usual
+        } else {
+            usual.max(SELDOM)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_that_finds_nothing_is_repeated_seldom_until_it_finds_something() {
+        let usual = Duration::from_millis(250);
+        let mut search = InVain::default();
+        for _ in 0..IN_VAIN {
+            assert_eq!(search.pause(usual), usual);
+            search.record(false);
+        }
+        assert_eq!(search.pause(usual), SELDOM);
+        search.record(true);
+        assert_eq!(search.pause(usual), usual);
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::WatchedLoader;
+use super::paced::InVain;
 use crate::source::shared_memory::SegmentClock;
 
 /// Shortest time between two polls: after a wait, when the trainer holds the batch that it waited for, and otherwise.
@@ -19,6 +20,8 @@ pub(super) struct Segments {
     /// Keyed by loader.
     pub(super) clocks: BTreeMap<u64, SegmentClock>,
     polled: Duration,
+    /// Batches may come by a pipe, without any segment.
+    in_vain: InVain,
 }
 
 impl Segments {
@@ -28,6 +31,7 @@ impl Segments {
             descriptors: process.join("fd"),
             clocks: BTreeMap::new(),
             polled: Duration::ZERO,
+            in_vain: InVain::default(),
         }
     }
 
@@ -40,8 +44,9 @@ impl Segments {
         }
     }
 
-    /// Reads which segments the trainer holds, if the last poll was at least `pause` ago.
+    /// Reads which segments the trainer holds, if the last poll was at least `pause` ago; seldom if none are found.
     pub(super) fn poll(&mut self, now: Duration, pause: Duration) {
+        let pause = self.in_vain.pause(pause);
         if self.clocks.is_empty() || now.saturating_sub(self.polled) < pause {
             return;
         }
@@ -56,5 +61,7 @@ impl Segments {
         for clock in self.clocks.values_mut() {
             clock.poll(targets.iter().map(PathBuf::as_path));
         }
+        let found = self.clocks.values().any(SegmentClock::has_any);
+        self.in_vain.record(found);
     }
 }

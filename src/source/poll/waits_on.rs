@@ -4,8 +4,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use super::blocked::{Blocked, blocked_in};
+use super::paced::InVain;
 use crate::source::process::ProcessReader;
 use crate::units::{Pid, printable};
 
@@ -13,6 +15,8 @@ use crate::units::{Pid, printable};
 const MAX_TASKS: usize = 32;
 /// Levels of child processes: a shell may run a command that runs another.
 const MAX_DEPTH: usize = 3;
+/// Age at which a search is repeated.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// Where the work is done that a sleeping worker waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +24,44 @@ pub(super) struct WaitsOn {
     pub(super) blocked: Blocked,
     /// The name of the command, if it is one.
     pub(super) command: Option<String>,
+}
+
+/// The last search for what a worker waits for.
+#[derive(Debug, Default)]
+pub(super) struct WaitSearch {
+    at: Duration,
+    /// What the worker was blocked in; `None` before the first search.
+    blocked: Option<Blocked>,
+    found: Option<WaitsOn>,
+    in_vain: InVain,
+}
+
+impl WaitSearch {
+    /// Returns what holds the worker up: what it waits for elsewhere, or else what it is `blocked` in. Searches if that is
+    /// new or the last search is old.
+    pub(super) fn held_up_by(
+        &mut self,
+        now: Duration,
+        blocked: Blocked,
+        search: impl FnOnce() -> Option<WaitsOn>,
+    ) -> Blocked {
+        let is_old = now.saturating_sub(self.at) >= self.in_vain.pause(PAUSE);
+        if self.blocked != Some(blocked) || is_old {
+            self.found = search();
+            (self.at, self.blocked) = (now, Some(blocked));
+            self.in_vain.record(self.found.is_some());
+        }
+        self.found.as_ref().map_or(blocked, |found| found.blocked)
+    }
+
+    /// Returns the name of the command that a worker waits for that is `blocked`.
+    pub(super) fn command(&self, blocked: Blocked) -> Option<&str> {
+        let found = self.found.as_ref()?;
+        found
+            .command
+            .as_deref()
+            .filter(|_| self.blocked == Some(blocked))
+    }
 }
 
 /// Returns what `worker` waits for while its main thread is `blocked`, in a call on the descriptor `polled` if that is
@@ -200,6 +242,32 @@ mod tests {
         write("5/task/5/children".into(), "8 ");
         write("8/task/8/children".into(), "9 ");
         root
+    }
+
+    #[test]
+    fn what_a_worker_waits_for_is_searched_when_its_state_is_new_and_then_at_a_pause() {
+        let mut search = WaitSearch::default();
+        let mut searched = 0;
+        let mut poll = |milliseconds, blocked, found: Option<&WaitsOn>| {
+            let now = Duration::from_millis(milliseconds);
+            search.held_up_by(now, blocked, || {
+                searched += 1;
+                found.cloned()
+            })
+        };
+        let runs = WaitsOn {
+            blocked: Blocked::Running,
+            command: None,
+        };
+        assert_eq!(poll(10, Blocked::Lock, Some(&runs)), Blocked::Running);
+        assert_eq!(poll(20, Blocked::Lock, None), Blocked::Running);
+        assert_eq!(poll(30, Blocked::Timer, None), Blocked::Timer);
+        assert_eq!(poll(290, Blocked::Timer, Some(&runs)), Blocked::Running);
+        // Nothing is found in ten seconds.
+        for at in (1_000..11_000).step_by(10) {
+            poll(at, Blocked::Timer, None);
+        }
+        assert_eq!(searched, 3 + 8 + 8);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::blocked::Blocked;
 use super::loads::LoadTally;
 use super::python_view::PythonView;
 use super::thread_view::{Polled, ThreadView};
-use super::waits_on::{WaitsOn, waits_on};
+use super::waits_on::{WaitSearch, waits_on};
 use super::{SLOTS, WorkerSeen, count_activity};
 use crate::sample::{PollTrace, WorkerNow, WorkerTally};
 use crate::source::clock::Clock;
@@ -19,15 +19,13 @@ use crate::units::ProcessKey;
 const STACK_INTERVAL: Duration = Duration::from_millis(80);
 /// Shortest time between two stacks of the same worker.
 const STACK_PAUSE: Duration = Duration::from_millis(400);
-/// Age at which the search for what a sleeping worker waits for is repeated.
-const WAITS_ON_PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug)]
 pub(super) struct WorkerView {
     key: ProcessKey,
     proc_root: PathBuf,
-    /// The last search for what it waits for: the time, what it was blocked in, and the result.
-    waits_on: Option<(Duration, Blocked, Option<WaitsOn>)>,
+    /// For what it waits for when it sleeps.
+    waits_on: WaitSearch,
     /// Whether it belongs to the built-in job: such a worker only ever waits for requests.
     builtin: bool,
     thread: ThreadView,
@@ -58,7 +56,7 @@ impl WorkerView {
         Ok(Self {
             key,
             proc_root: proc_root.to_owned(),
-            waits_on: None,
+            waits_on: WaitSearch::default(),
             builtin,
             thread: ThreadView::open(proc_root, key.pid, key.pid)?,
             python,
@@ -148,11 +146,12 @@ impl WorkerView {
         let blocked = if idle || self.builtin || locked {
             poll.blocked
         } else {
-            self.held_up_by(now, poll)
+            let search = || waits_on(&self.proc_root, self.key.pid, poll.blocked, poll.polled);
+            self.waits_on.held_up_by(now, poll.blocked, search)
         };
         count(&mut self.seen.tally, blocked, idle);
         self.seen.tally.locked += u64::from(locked);
-        let command = blocked == Blocked::Running && self.command(poll.blocked).is_some();
+        let command = blocked == Blocked::Running && self.waits_on.command(poll.blocked).is_some();
         self.seen.tally.commands += u64::from(command && !idle);
         let slow = matches!(poll.blocked, Blocked::Disk | Blocked::Network);
         if slow && !idle && self.thread.is_about_files() {
@@ -175,41 +174,6 @@ impl WorkerView {
             }
             _ => false,
         }
-    }
-
-    /// Returns what holds the worker up. If it sleeps, that is what it waits for elsewhere.
-    fn held_up_by(
-        &mut self,
-        now: Duration,
-        Polled {
-            blocked, polled, ..
-        }: Polled,
-    ) -> Blocked {
-        let is_old = |at: Duration| now.saturating_sub(at) >= WAITS_ON_PAUSE;
-        if self
-            .waits_on
-            .as_ref()
-            .is_none_or(|(at, known, _)| *known != blocked || is_old(*at))
-        {
-            let found = waits_on(&self.proc_root, self.key.pid, blocked, polled);
-            self.waits_on = Some((now, blocked, found));
-        }
-        let found = self
-            .waits_on
-            .as_ref()
-            .and_then(|(.., found)| found.as_ref());
-        found.map_or(blocked, |found| found.blocked)
-    }
-
-    /// Returns the command that it waits for.
-    fn command(&self, blocked: Blocked) -> Option<String> {
-        let (_, at, found) = self.waits_on.as_ref()?;
-        let command = found
-            .as_ref()?
-            .command
-            .as_ref()
-            .filter(|_| *at == blocked)?;
-        Some(format!("{command} (command)"))
     }
 
     /// Polls only the batch in work, if the last poll of it was at least `pause` ago. The closer the polls at the ends
@@ -284,7 +248,8 @@ impl WorkerView {
         if stack.phase == WorkerPhase::Idle && poll.polled.is_some() {
             self.index_fd = poll.polled;
         }
-        let command = self.command(poll.blocked);
+        let command = self.waits_on.command(poll.blocked);
+        let command = command.map(|name| format!("{name} (command)"));
         let seen = &mut self.seen;
         seen.id = stack.worker_id.or(seen.id);
         seen.num_workers = stack.num_workers.or(seen.num_workers);
