@@ -41,11 +41,6 @@ impl Truth {
         self.marks.first().map(|(at, _)| *at)
     }
 
-    /// Returns the moment of the last mark; `None` if the script has not begun.
-    pub(crate) fn end(&self) -> Option<f64> {
-        self.marks.last().map(|(at, _)| *at)
-    }
-
     pub(crate) fn batches(&self) -> usize {
         self.begun().count()
     }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
+use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 
@@ -30,20 +31,20 @@ fn script() -> &'static Path {
 
 #[test]
 fn two_loaders_of_a_running_job() {
-    running(&["1", "2", "60"], |report, from, truths| {
-        agrees(report, from, truths, [1, 2]);
+    running(&["1", "2", "60"], |report, window, truths| {
+        agrees(report, window, truths, [1, 2]);
     });
 }
 
 #[test]
 fn two_loaders_that_start_anew_every_few_seconds() {
-    running(&["1", "2", "60", "25"], |report, from, truths| {
+    running(&["1", "2", "60", "25"], |report, window, truths| {
         let rank = &report["job"]["ranks"][0];
         let pair = [
             (&rank["other_loaders"][0], &truths[0]),
             (&rank["loader"], &truths[1]),
         ];
-        close(&pair, rank, from, WITHIN_ANEW);
+        close(&pair, rank, window, WITHIN_ANEW);
         // They take turns in each step.
         let validation = rank["validation"]["share"].as_f64().unwrap_or(0.0);
         assert!(validation < 0.02, "{rank:#}");
@@ -100,19 +101,20 @@ fn a_loader_within_the_dataset_of_another() {
     }
 }
 
-fn running(arguments: &[&str], check: impl Fn(&Value, f64, &[Truth; 2]) + Sync) {
+fn running(arguments: &[&str], check: impl Fn(&Value, &Range<f64>, &[Truth; 2]) + Sync) {
     each_torch(Share::Sixth, |python| {
         let arguments: Vec<String> = arguments.iter().copied().map(String::from).collect();
         let mut job = Job::script(&python.path, &[], Share::Sixth, script(), &arguments)
             .expect("the script starts");
         job.reach(10, Some(0)).expect("batches");
-        let from = now();
+        let began = now();
         let output = Command::new(PIPETOP)
             .args([&job.pid().to_string(), "--once", "--json", "--for"])
             .arg(format!("{SECONDS}s"))
             .to_end();
         let truths = [0, 1].map(|place| job.truth(Some(place)));
-        check(&report(&output.stdout), from, &truths);
+        let report = report(&output.stdout);
+        check(&report, &window(&report, began), &truths);
     });
 }
 
@@ -135,18 +137,23 @@ fn two_loaders_with_as_many_workers_in_a_launched_job() {
             "--",
             &python.path,
         ];
+        let began = now();
         let output = place.run(&[&words[..], &[&script, &folder, "1", "1", "60"]].concat());
         let truths = [0, 1].map(|rank| Truth::read(&place.path().join(format!("truth.{rank}"))));
-        // The command is ended as soon as the report is made, which may take long; the window contains none of that.
-        let ends = truths.iter().filter_map(Truth::end);
-        let to = ends.max_by(f64::total_cmp).expect("it has begun");
-        let seconds: f64 = SECONDS.parse().expect("a number");
-        agrees(&report(&output.stdout), to - seconds, &truths, [1, 1]);
+        let report = report(&output.stdout);
+        agrees(&report, &window(&report, began), &truths, [1, 1]);
     });
 }
 
-/// `from` is where the report's window begins.
-fn agrees(report: &Value, from: f64, truths: &[Truth; 2], workers: [usize; 2]) {
+/// Returns the time that a report is about, if pipetop was started at `began`. Where workers start in it, their first
+/// batches take long.
+fn window(report: &Value, began: f64) -> Range<f64> {
+    let seconds = |pointer| report.pointer(pointer).and_then(Value::as_f64);
+    let to = began + seconds("/latest/at_seconds").expect("it has watched");
+    to - seconds("/window/seconds").expect("a window")..to
+}
+
+fn agrees(report: &Value, window: &Range<f64>, truths: &[Truth; 2], workers: [usize; 2]) {
     let rank = &report["job"]["ranks"][0];
     note(&format!("{:#}", report["verdict"]["advice"]));
     let (slow, other) = (&rank["loader"], &rank["other_loaders"][0]);
@@ -161,7 +168,7 @@ fn agrees(report: &Value, from: f64, truths: &[Truth; 2], workers: [usize; 2]) {
     close(
         &[(other, &truths[0]), (slow, &truths[1])],
         rank,
-        from,
+        window,
         WITHIN,
     );
     let advice: Vec<&str> = report["verdict"]["advice"]
@@ -177,16 +184,15 @@ fn agrees(report: &Value, from: f64, truths: &[Truth; 2], workers: [usize; 2]) {
 }
 
 /// Each loader has the rate and the waits of its truth.
-fn close(pair: &[(&Value, &Truth)], rank: &Value, from: f64, within: f64) {
-    let to = now();
+fn close(pair: &[(&Value, &Truth)], rank: &Value, window: &Range<f64>, within: f64) {
     for (loader, truth) in pair {
         let seen = |key: &str| {
             loader[key]
                 .as_f64()
                 .unwrap_or_else(|| panic!("{key}: {rank:#}"))
         };
-        let rate = truth.rate(from, to).expect("batches");
-        let wait = truth.wait_share(from, from + SECONDS.parse::<f64>().expect("a number"));
+        let rate = truth.rate(window.start, window.end).expect("batches");
+        let wait = truth.wait_share(window.start, window.end);
         note(&format!(
             "rate {} of {rate:.2}, wait {} of {wait:.3}",
             seen("batches_per_s"),
