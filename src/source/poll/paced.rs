@@ -12,8 +12,8 @@ const REST: u32 = 250;
 
 /// Searches in a row that find nothing before they become seldom.
 const IN_VAIN: u32 = 8;
-/// The shortest pause between those.
-const SELDOM: Duration = Duration::from_secs(1);
+/// How many times as long the pause between those is.
+const SELDOM: u32 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Paced {
@@ -59,7 +59,7 @@ impl InVain {
         if self.searches < IN_VAIN {
             usual
         } else {
-            usual.max(SELDOM)
+            usual * SELDOM
         }
     }
 }
@@ -76,7 +76,7 @@ mod tests {
             assert_eq!(search.pause(usual), usual);
             search.record(false);
         }
-        assert_eq!(search.pause(usual), SELDOM);
+        assert_eq!(search.pause(usual), Duration::from_secs(1));
         search.record(true);
         assert_eq!(search.pause(usual), usual);
     }
