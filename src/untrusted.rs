@@ -13,7 +13,9 @@ pub(crate) fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<
     if is_printable(text) {
         return serde_json::from_slice(text);
     }
-    serde_json::from_value(cleaned(serde_json::from_slice(text)?))
+    // Back to text, as types that are parsed from values too would be compiled twice.
+    let text = serde_json::to_vec(&cleaned(serde_json::from_slice(text)?))?;
+    serde_json::from_slice(&text)
 }
 
 /// Whether no string of the document can hold a control character of terminals, written out or as an escape.
