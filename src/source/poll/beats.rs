@@ -207,21 +207,42 @@ impl Beats {
             Doing::Other => &mut tally.other,
         };
         *count += beats;
-        if seen.doing == Doing::Waiting && seen.dispatched {
-            tally.dispatched += beats;
+        let waits = seen.doing == Doing::Waiting;
+        let outside = matches!(seen.doing, Doing::Running | Doing::Disk | Doing::Other);
+        let delayed = seen.delay >= DELAYED;
+        let known_later = seen.unclear && !seen.unseen && !seen.in_generator;
+        let at_no_data = seen.not_data.is_some();
+        let parts = [
+            (&mut tally.starting, seen.doing == Doing::Starting),
+            (&mut tally.dispatched, waits && seen.dispatched),
+            (&mut tally.pinning, waits && seen.pinning),
+            (
+                &mut tally.network,
+                seen.doing == Doing::Loading && seen.network,
+            ),
+            (&mut tally.delayed, delayed),
+            (
+                &mut tally.delayed_in_loader,
+                delayed && seen.doing.is_in_loader(),
+            ),
+            (&mut tally.unseen, outside && seen.may_load()),
+            (&mut self.unclear, outside && known_later),
+            (&mut tally.in_generator, outside && seen.in_generator),
+            (
+                &mut tally.blocked,
+                seen.doing == Doing::Other && seen.blocked && !at_no_data,
+            ),
+        ];
+        for (part, _) in parts.into_iter().filter(|(_, is_so)| *is_so) {
+            *part += beats;
         }
-        if seen.doing == Doing::Waiting && seen.pinning {
-            tally.pinning += beats;
-        }
-        if seen.doing == Doing::Starting {
-            tally.starting += beats;
-        }
-        if seen.doing == Doing::Loading && seen.network {
-            tally.network += beats;
-        }
-        if seen.delay >= DELAYED {
-            tally.delayed += beats;
-            tally.delayed_in_loader += if seen.doing.is_in_loader() { beats } else { 0 };
+        if seen.for_gil {
+            let gil = tally.gil.get_or_insert_default();
+            *(if outside {
+                &mut gil.outside
+            } else {
+                &mut gil.in_loader
+            }) += beats;
         }
         let is_ready = seen.thread == ThreadState::Ready;
         if let Some(ready) = tally.ready.as_mut().filter(|_| is_ready) {
@@ -231,26 +252,6 @@ impl Beats {
                 Doing::Loading => ready.loading += beats,
                 Doing::Running | Doing::Disk | Doing::Stopped | Doing::Other => {}
             }
-        }
-        let outside = matches!(seen.doing, Doing::Running | Doing::Disk | Doing::Other);
-        if seen.for_gil {
-            let gil = tally.gil.get_or_insert_default();
-            *(if outside {
-                &mut gil.outside
-            } else {
-                &mut gil.in_loader
-            }) += beats;
-        }
-        if outside && seen.may_load() {
-            tally.unseen += beats;
-            let known_later = !seen.unseen && !seen.in_generator;
-            self.unclear += if known_later { beats } else { 0 };
-        }
-        if outside && seen.in_generator {
-            tally.in_generator += beats;
-        }
-        if seen.blocked && seen.not_data.is_none() && seen.doing == Doing::Other {
-            tally.blocked += beats;
         }
         if let Some(means) = seen.not_data.filter(|_| outside && beats > 0) {
             *self.not_data.entry(means).or_default() += beats;
