@@ -42,9 +42,7 @@ pub use self::error::PythonError;
 use self::frame::Frame;
 use self::frames::{Walked, Walker};
 use self::gil::Gil;
-#[cfg(feature = "testing")]
-pub use self::iterator::IteratorState;
-pub use self::iterator::LoaderIterator;
+pub use self::iterator::{IteratorState, LoaderIterator};
 use self::layout::Layout;
 pub use self::main_stack::{Asks, AsleepIn, MainStack, ThreadContext};
 use self::memory::Memory;

@@ -9,8 +9,9 @@ use super::datasets::Datasets;
 use super::moves::Moves;
 use super::priority;
 use super::seen::{IteratorSeen, WatchedLoader};
+use super::tracked_iterator::TrackedIterator;
 use super::turns::Turns;
-use crate::sample::{MainTally, Passes, QueueSource};
+use crate::sample::{MainTally, Passes};
 use crate::source::python::{LoaderIterator, Stacks};
 use crate::units::keep_newest;
 
@@ -24,17 +25,6 @@ const MAX_PAUSE: Duration = Duration::from_mins(1);
 /// Time between two reads of the counters where no wait begins or ends.
 const READ_AFTER: Duration = Duration::from_millis(200);
 
-#[derive(Debug)]
-struct Tracked {
-    iterator: LoaderIterator,
-    /// Its result pipe: from its memory, else the one that was polled for it.
-    fd: Option<i32>,
-    loader: Option<u64>,
-    yielded: u64,
-    /// What it had yielded when it was last counted as a pass; `None` = not counted yet.
-    yielded_at_pass: Option<u64>,
-}
-
 /// Iterators that are remembered of those that could not be read, and datasets of those that feed another one.
 const LOST: usize = 16;
 const NESTED: usize = 16;
@@ -42,7 +32,7 @@ const NESTED: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Iterators {
     datasets: Datasets,
-    tracked: Vec<Tracked>,
+    tracked: Vec<TrackedIterator>,
     /// Those that could not be read: address and what is counted. One that was changing then may be found again.
     lost: Vec<(usize, u64)>,
     /// Addresses of the datasets whose iterators feed another iterator, and not the trainer.
@@ -129,7 +119,7 @@ impl Iterators {
     /// Counts a poll that found the trainer `inside` a loader: the one whose result pipe it `polled`, else the one of
     /// the newest stack.
     pub(super) fn count_wait(&mut self, inside: bool, polled: Option<i32>) {
-        let is = |tracked: &&Tracked| match polled {
+        let is = |tracked: &&TrackedIterator| match polled {
             Some(_) => tracked.fd == polled,
             None => Some(tracked.iterator.address()) == self.met,
         };
@@ -205,7 +195,7 @@ impl Iterators {
         let Some(iterator) = iterator else { return };
         let mut lost = self.lost.iter().rev();
         let counted = lost.find(|(address, _)| *address == iterator.address());
-        let mut tracked = Tracked {
+        let mut tracked = TrackedIterator {
             yielded: counted.map_or(0, |(_, yielded)| *yielded),
             fd: iterator.result_pipe().unwrap_or_default().or(fd),
             iterator,
@@ -241,11 +231,9 @@ impl Iterators {
             let Ok(state) = tracked.iterator.read() else {
                 // Torn or gone: a frame or a search shows it again.
                 lost.push((tracked.iterator.address(), tracked.yielded));
-                tracked
-                    .iterator
-                    .dataset()
-                    .into_iter()
-                    .for_each(|it| turns.end(it));
+                if let Some(dataset) = tracked.iterator.dataset() {
+                    turns.end(dataset);
+                }
                 return false;
             };
             // An iterator that stands still while another goes through the same data does not belong to its pass.
@@ -272,23 +260,8 @@ impl Iterators {
             };
             let seen = seen.entry(loader).or_default();
             seen.nested = nested;
-            // The next epoch counts from the start.
-            let since = if state.yielded < tracked.yielded {
-                0
-            } else {
-                tracked.yielded
-            };
-            seen.batches += state.yielded - since;
-            tracked.yielded = state.yielded;
             seen.dataset = (tracked.iterator.dataset()).and_then(|it| datasets.number(it));
-            if seen.settings != *tracked.iterator.settings() {
-                seen.settings = tracked.iterator.settings().clone();
-            }
-            if let Some(ready) = state.pinned {
-                let tally = seen.pinned.get_or_insert_default();
-                tally.source = QueueSource::Iterator;
-                tally.count(ready);
-            }
+            tracked.count(&state, seen);
             true
         });
         if self.tracked.len() < known {
@@ -340,8 +313,8 @@ impl Iterators {
     }
 
     /// Returns the iterator whose result pipe is `fd`, or the only one if one of the pipes is unknown.
-    fn of_pipe(&self, fd: Option<i32>) -> Option<&Tracked> {
-        let own = |tracked: &&Tracked| fd.is_some() && tracked.fd == fd;
+    fn of_pipe(&self, fd: Option<i32>) -> Option<&TrackedIterator> {
+        let own = |tracked: &&TrackedIterator| fd.is_some() && tracked.fd == fd;
         match (self.tracked.iter().find(own), self.tracked.as_slice()) {
             (Some(tracked), _) => Some(tracked),
             (None, [only]) if may_read(only.fd, self.pipe_of(only), fd) => Some(only),
@@ -350,14 +323,14 @@ impl Iterators {
     }
 
     /// Returns the result pipe of its loader.
-    fn pipe_of(&self, tracked: &Tracked) -> Option<i32> {
+    fn pipe_of(&self, tracked: &TrackedIterator) -> Option<i32> {
         let of_loader = |loader: &&WatchedLoader| Some(loader.id) == tracked.loader;
         Some(self.loaders.iter().find(of_loader)?.pipe?.fd)
     }
 
     /// Finds the loader by the pipe that was polled for it; else the only loader; else the only one with the same
     /// number of workers whose pipe does not belong to another iterator.
-    fn loader_of(&self, tracked: &Tracked) -> Option<u64> {
+    fn loader_of(&self, tracked: &TrackedIterator) -> Option<u64> {
         let workers = tracked.iterator.settings().num_workers;
         if workers == Some(0) {
             return Some(MAIN_LOADER);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::beats::{Beat, Beats, Doing, ThreadState};
 use super::blocked::Blocked;
 use super::fed::{FeedEvidence, asking};
+use super::gil_wait::GilWait;
 use super::iterators::Iterators;
 use super::loader_threads::LoaderThreads;
 use super::object_queue::ObjectQueue;
@@ -51,8 +52,6 @@ pub(super) struct MainView {
     accelerated: bool,
     /// How often it had been put on a CPU when it was last seen to wait; `None` once it has run since.
     run_before_wait: Option<u64>,
-    /// The same for a wait for the interpreter's lock.
-    run_before_gil: Option<u64>,
     pub(super) beats: Beats,
     fed: FeedEvidence,
     queue: ObjectQueue,
@@ -60,9 +59,7 @@ pub(super) struct MainView {
     waits: TrainerWaits,
     polls: PollTrace,
     activity: BTreeMap<String, u64>,
-    /// Functions of the thread that held the interpreter's lock while the main thread waited for it.
-    gil_holders: BTreeMap<String, u64>,
-    gil_holder_at: Duration,
+    gil: GilWait,
     segments: Segments,
 }
 
@@ -86,7 +83,6 @@ impl MainView {
             has_workers: false,
             accelerated: true,
             run_before_wait: None,
-            run_before_gil: None,
             beats: Beats::default(),
             fed: FeedEvidence::default(),
             queue: ObjectQueue::default(),
@@ -94,8 +90,7 @@ impl MainView {
             waits: TrainerWaits::default(),
             polls: PollTrace::default(),
             activity: BTreeMap::new(),
-            gil_holders: BTreeMap::new(),
-            gil_holder_at: Duration::ZERO,
+            gil: GilWait::default(),
             segments: Segments::of(&proc_root.join(rank.key.pid.to_string())),
         };
         view.follow(proc_root, rank);
@@ -134,8 +129,8 @@ impl MainView {
             return self.switch_back_to_main();
         };
         let times = scheduled.map(|scheduled| scheduled.times);
-        let for_gil = self.waits_for_gil(poll, times);
-        self.run_before_gil = times.filter(|_| for_gil);
+        let gil = &mut self.gil;
+        let for_gil = gil.poll(&self.thread, poll, times, &self.python, &mut self.beats);
         let doing = self.doing(now, poll, times, for_gil);
         let inside = doing.is_in_loader();
         self.iterators.count_wait(inside, poll.polled);
@@ -210,7 +205,7 @@ impl MainView {
             self.poll_stack(now, poll, times, for_gil);
         }
         if for_gil {
-            self.poll_gil_holder(now);
+            self.gil.poll_holder(now, &mut self.python);
         }
         match (self.in_loader, poll.blocked) {
             _ if waits => Doing::Waiting,
@@ -244,30 +239,6 @@ impl MainView {
         }
         self.stack_at = now;
         true
-    }
-
-    /// Whether it waits for the interpreter's lock: it sleeps on the lock's futex, or was woken from that, as happens
-    /// every 5 ms, and has not been on a CPU since. Locks of PyTorch, the driver and queues are other futexes.
-    fn waits_for_gil(&mut self, poll: Polled, times: Option<u64>) -> bool {
-        let Some(stacks) = self.python.attached().filter(|stacks| stacks.has_gil()) else {
-            return false;
-        };
-        self.beats.tally.gil.get_or_insert_default();
-        match poll.blocked {
-            Blocked::Lock => (self.thread.futex()).is_some_and(|futex| stacks.waits_for_gil(futex)),
-            _ => poll.is_about_to_run(self.run_before_gil, times),
-        }
-    }
-
-    /// Counts the function of the thread that holds the lock.
-    fn poll_gil_holder(&mut self, now: Duration) {
-        if now.saturating_sub(self.gil_holder_at) < STACK_AFTER {
-            return;
-        }
-        self.gil_holder_at = now;
-        if let Some(Ok(Some(function))) = self.python.stacks(now, None).map(Stacks::gil_holder) {
-            count_activity(&mut self.gil_holders, function);
-        }
     }
 
     /// Whether it is blocked until the loader hands over a batch. Without pinning, it polls the result pipe.
@@ -355,7 +326,8 @@ impl MainView {
     fn switch_thread(&mut self, view: ThreadView, beside: bool) {
         (self.thread, self.beside) = (view, beside);
         (self.in_loader, self.asleep_at_stack) = (None, None);
-        (self.run_before_wait, self.run_before_gil) = (None, None);
+        self.run_before_wait = None;
+        self.gil.switch_thread();
         (self.fed, self.queue) = (FeedEvidence::default(), ObjectQueue::default());
         self.beats.switch_thread();
     }
@@ -393,7 +365,7 @@ impl MainView {
         seen.asks = self.fed.seen(now);
         seen.threads = self.threads.seen();
         seen.activity.clone_from(&self.activity);
-        seen.gil_holders.clone_from(&self.gil_holders);
+        seen.gil_holders.clone_from(&self.gil.holders);
         seen.polled = [self.iterators.pipes(), self.polled.clone()].concat();
         seen.python_error = self.python.error().cloned();
     }

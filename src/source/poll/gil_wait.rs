@@ -1,0 +1,67 @@
+//! The main thread's waits for the interpreter's lock, and what the thread that holds it runs.
+//!
+//! Does not depend on loaders.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::beats::Beats;
+use super::blocked::Blocked;
+use super::count_activity;
+use super::python_view::PythonView;
+use super::thread_view::{Polled, ThreadView};
+use crate::source::python::Stacks;
+
+/// Time between two looks at the thread that holds the lock.
+const HOLDER_AFTER: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Default)]
+pub(super) struct GilWait {
+    /// How often the thread had been put on a CPU when it was last seen to wait for the lock; `None` once it has run since.
+    run_before: Option<u64>,
+    /// Functions of the thread that held the lock meanwhile.
+    pub(super) holders: BTreeMap<String, u64>,
+    holder_at: Duration,
+}
+
+impl GilWait {
+    /// Returns whether `thread` waits for the lock: it sleeps on the lock's futex, or was woken from that, as happens every
+    /// 5 ms, and has not been on a CPU since. Locks of PyTorch, the driver and queues are other futexes. `times`: how often
+    /// it has been put on a CPU.
+    pub(super) fn poll(
+        &mut self,
+        thread: &ThreadView,
+        poll: Polled,
+        times: Option<u64>,
+        python: &PythonView,
+        beats: &mut Beats,
+    ) -> bool {
+        let before = self.run_before.take();
+        let Some(stacks) = python.attached().filter(|stacks| stacks.has_gil()) else {
+            return false;
+        };
+        beats.tally.gil.get_or_insert_default();
+        let waits = match poll.blocked {
+            Blocked::Lock => (thread.futex()).is_some_and(|futex| stacks.waits_for_gil(futex)),
+            _ => poll.is_about_to_run(before, times),
+        };
+        self.run_before = times.filter(|_| waits);
+        waits
+    }
+
+    /// Counts the function of the thread that holds the lock.
+    pub(super) fn poll_holder(&mut self, now: Duration, python: &mut PythonView) {
+        if now.saturating_sub(self.holder_at) < HOLDER_AFTER {
+            return;
+        }
+        self.holder_at = now;
+        if let Some(Ok(Some(function))) = python.stacks(now, None).map(Stacks::gil_holder) {
+            count_activity(&mut self.holders, function);
+        }
+    }
+
+    /// Another thread is polled from now on.
+    pub(super) fn switch_thread(&mut self) {
+        self.run_before = None;
+    }
+}
