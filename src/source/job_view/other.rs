@@ -3,6 +3,7 @@
 //! Does not depend on how stacks are read.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use crate::job::{Loader, Process, Tree};
 use crate::sample::{BatchClock, BatchCount, LoaderKind, LoaderSample, PollTrace, WorkerSample};
@@ -67,72 +68,82 @@ pub(super) fn add(
         Some(Asks::Loader(name)) => Some(name.to_owned()),
         None | Some(Asks::Site) => None,
     };
-    // Its iterator counts the batches.
     let in_main = |loader: &LoaderSample| loader.kind == LoaderKind::PytorchMain;
-    if main.handed_over && loaders.iter().any(in_main) {
-        // The threads of a pool of processes only pass on what those load.
-        let by_processes = |loader: &LoaderSample| loader.kind == LoaderKind::Processes;
-        let processes = loaders.iter().position(by_processes);
-        let workers = processes.map_or_else(threads, |at| loaders.remove(at).workers);
-        if let Some(loader) = loaders.iter_mut().find(|loader| in_main(loader)) {
-            loader.kind = LoaderKind::Other;
-            loader.name = name.or(main.behind.map(str::to_owned));
-            loader.settings.num_workers = None;
-            loader.queue = main.queue.and_then(|(_, queue)| queue);
-            loader.workers = workers;
+    if let Some(at) = loaders.iter().position(in_main) {
+        if main.handed_over {
+            return load_in_threads(loaders, at, name, main, threads);
         }
-        return;
+        loaders[at].name = main.behind.map(str::to_owned);
     }
-    if let Some(loader) = loaders.iter_mut().find(|loader| in_main(loader)) {
-        loader.name = main.behind.map(str::to_owned);
-    }
+    let pytorch = |loader: &&LoaderSample| is_pytorch(loader, main);
     if main.asks.is_none() && main.queue.is_none() {
         return;
     }
-    // Whoever sends tensors to another process counts shared memory as PyTorch's workers do.
-    let by_tensors = |count: BatchCount| {
-        count.source == BatchClock::SharedMemory && main.asks == Some(Asks::Site)
-    };
-    let is_pytorch = |loader: &LoaderSample| {
-        let by_loop = loader.workers.iter().any(|worker| worker.loads.is_some());
-        let counted = loader.batches.is_some_and(|count| !by_tensors(count));
-        by_loop || counted || main.iterators.contains_key(&loader.id)
-    };
-    if name.is_none() && loaders.iter().any(is_pytorch) {
+    if name.is_none() && loaders.iter().any(|loader| pytorch(&loader)) {
         return;
     }
     // A stage after PyTorch's loader passes on batches that are already counted there.
-    let counted = loaders
-        .iter()
-        .any(|loader| is_pytorch(loader) && loader.batches.is_some());
-    let count = main
-        .queue
-        .filter(|_| !counted)
-        .map(|(count, _)| BatchCount {
-            count,
-            source: BatchClock::Queue,
-        });
+    let mut counting = loaders.iter().filter(pytorch);
+    let counted = counting.any(|loader| loader.batches.is_some());
+    let taken = main.queue.filter(|_| !counted).map(|(taken, _)| taken);
+    let batches = taken.map(|count| BatchCount {
+        count,
+        source: BatchClock::Queue,
+    });
     let queue = main.queue.and_then(|(_, queue)| queue);
-    match loaders.iter_mut().find(|loader| !is_pytorch(loader)) {
-        Some(loader) => {
-            loader.kind = LoaderKind::Other;
-            loader.name = name;
-            // Which of its pipes carries batches is a guess, unless the main thread was seen to wait for it.
-            let mut seen = placed.iter().filter(|(_, placed)| placed.pipe_is_seen);
-            if !seen.any(|(id, _)| *id == loader.id) {
-                loader.queue = None;
-            }
-            loader.batches = count;
-            loader.queue = queue.or(loader.queue);
-        }
-        None => loaders.push(LoaderSample {
+    let Some(at) = loaders.iter().position(|loader| !pytorch(&loader)) else {
+        return loaders.push(LoaderSample {
             name,
             queue,
-            batches: count,
+            batches,
             workers: threads(),
             ..LoaderSample::new(OTHER_LOADER, LoaderKind::Other)
-        }),
+        });
+    };
+    let loader = &mut loaders[at];
+    loader.kind = LoaderKind::Other;
+    loader.name = name;
+    // Which of its pipes carries batches is a guess, unless the main thread was seen to wait for it.
+    let mut seen = placed.iter().filter(|(_, placed)| placed.pipe_is_seen);
+    if !seen.any(|(id, _)| *id == loader.id) {
+        loader.queue = None;
     }
+    loader.batches = batches;
+    loader.queue = queue.or(loader.queue);
+}
+
+/// Makes the loader at `at`, which PyTorch runs without workers, one of threads: they run it, and the main thread takes its
+/// batches from them. Its iterator counts the batches.
+fn load_in_threads(
+    loaders: &mut Vec<LoaderSample>,
+    at: usize,
+    name: Option<String>,
+    main: &MainSeen,
+    threads: impl FnOnce() -> Vec<WorkerSample>,
+) {
+    let loader = &mut loaders[at];
+    loader.kind = LoaderKind::Other;
+    loader.name = name.or(main.behind.map(str::to_owned));
+    loader.settings.num_workers = None;
+    loader.queue = main.queue.and_then(|(_, queue)| queue);
+    // The threads of a pool of processes only pass on what those load.
+    let by_processes = |loader: &LoaderSample| loader.kind == LoaderKind::Processes;
+    let pool = loaders.iter().position(by_processes);
+    loaders[at].workers = pool.map_or_else(threads, |pool| mem::take(&mut loaders[pool].workers));
+    if let Some(pool) = pool {
+        loaders.remove(pool);
+    }
+}
+
+/// Whether the loader is PyTorch's: its workers are in the loop of PyTorch's, or its batches are counted. Whoever sends
+/// tensors to another process counts shared memory as they do, so that is none where the main thread takes batches elsewhere.
+fn is_pytorch(loader: &LoaderSample, main: &MainSeen) -> bool {
+    let by_tensors = |count: BatchCount| {
+        count.source == BatchClock::SharedMemory && main.asks == Some(Asks::Site)
+    };
+    let by_loop = loader.workers.iter().any(|worker| worker.loads.is_some());
+    let counted = loader.batches.is_some_and(|count| !by_tensors(count));
+    by_loop || counted || main.iterators.contains_key(&loader.id)
 }
 
 /// Returns the threads of a trainer that load.
