@@ -43,6 +43,7 @@ use super::context::Context;
 use super::level::SLIGHT;
 use super::rule::{Resource, Rule};
 use super::{Evidence, Kind};
+use crate::units::Share;
 
 pub(super) use validation::VALIDATE_LESS;
 
@@ -141,13 +142,20 @@ fn first_of<'a>(
     context: &Context<'_>,
     kind: Kind,
 ) -> Option<(Cause, Evidence)> {
-    // Where a batch is always ready, it is not the workers that the trainer waits for.
-    let empty = context.queue_empty_at_most();
-    let always_ready = empty.is_some_and(|empty| empty.0 < SLIGHT);
+    // Where batches are ready, or are for most of the waits, it is not the workers that the trainer waits for.
+    let is_ready = |at_most: Share| at_most.0 < SLIGHT || waits_beside_the_queue(context);
+    let ready = context.queue_empty_at_most().is_some_and(is_ready);
     causes.find_map(|cause| {
-        let may_be = !(always_ready && cause.rule().more_workers_help);
+        let may_be = !(ready && cause.rule().more_workers_help);
         may_be.then(|| Some((*cause, cause.check(context, kind)?)))?
     })
+}
+
+/// Whether the queue was seen empty in less than half of the time that the trainer waits: it waits for workers that start,
+/// or for those of a validation.
+fn waits_beside_the_queue(context: &Context<'_>) -> bool {
+    let wait = context.wait().zip(context.queue_empty());
+    wait.is_some_and(|(wait, empty)| empty.0 < wait.share.0 / 2.0)
 }
 
 /// Writes the name in the report, for example `cpu-preprocess`.
