@@ -107,6 +107,7 @@ struct DataSite {
     reads: Vec<Pattern>,
     waits: Vec<Pattern>,
     sent: Vec<Pattern>,
+    layers: Vec<Pattern>,
     trains: Vec<Pattern>,
 }
 
@@ -204,6 +205,8 @@ pub(crate) struct Meaning {
     pub waits: bool,
     /// Whether a rank receives here what another rank sends.
     pub sent: bool,
+    /// Whether it is a layer of a model.
+    pub layer: bool,
     /// Whether only training does this.
     pub trains: bool,
 }
@@ -274,6 +277,7 @@ impl Names {
             names.data_site.reads.extend(own.data_site.reads);
             names.data_site.waits.extend(own.data_site.waits);
             names.data_site.sent.extend(own.data_site.sent);
+            names.data_site.layers.extend(own.data_site.layers);
             names.data_site.trains.extend(own.data_site.trains);
             names
         })
@@ -298,6 +302,7 @@ impl Names {
             reads: any(&self.data_site.reads),
             waits: any(&self.data_site.waits),
             sent: any(&self.data_site.sent),
+            layer: any(&self.data_site.layers),
             trains: any(&self.data_site.trains),
         }
     }

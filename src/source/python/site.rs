@@ -3,7 +3,7 @@
 //! The training loop is the outermost function that nearly all stacks have in common and that alternates between asking
 //! for a batch and doing something else. A call asks for a batch if the called function is an iterator's or a
 //! generator's, or if the standard library hands something over for nearly all of its time; a call in which a model is
-//! trained does not, whatever its name. Pure: functions are numbers; does not depend on how stacks are read.
+//! trained or run does not, whatever its name. Pure: functions are numbers; does not depend on how stacks are read.
 
 use super::call::Call;
 
@@ -75,6 +75,8 @@ struct CallNode {
     hands_over: u32,
     draws: u32,
     trains: u32,
+    /// Whether a stack showed a layer of a model in it.
+    runs_layer: bool,
     /// Number of its stacks in which something is read in it that its caller keeps.
     brings: u32,
     /// The instructions that called it, and how often each was seen.
@@ -110,8 +112,13 @@ impl CallNode {
         self.asks || 2 * self.in_for > self.stacks.min(FIRST) || self.is_nearly_always(self.draws)
     }
 
+    /// Whether a model is trained or run in it.
+    fn computes(&self) -> bool {
+        self.trains > 0 || self.runs_layer
+    }
+
     fn is_asking(&self) -> bool {
-        self.trains == 0
+        !self.computes()
             && (self.asks()
                 || self.is_nearly_always(self.hands_over)
                 || self.is_at_least(READS, self.brings))
@@ -184,11 +191,11 @@ impl Sites {
             outermost.or_else(|| known.filter(|known| self.is_loop(*known, MIN_COVERAGE_KEPT, 1)));
     }
 
-    /// Returns what a stack says before the loop is found. A generator in which a model is trained is the loop itself.
+    /// Returns what a stack says before the loop is found. A generator in which a model is trained or run is the loop itself.
     fn site_without_loop(&self, path: &[usize], stack: &[Call]) -> Site {
         let mut functions = path.iter().skip(1).zip(stack);
         let makes = functions.any(|(node, call)| {
-            call.generator && !call.expression && self.nodes[*node].trains == 0
+            call.generator && !call.expression && !self.nodes[*node].computes()
         });
         if makes {
             return Site::Generator;
@@ -284,6 +291,7 @@ impl Sites {
         let takes = last(|call| call.takes).filter(|_| self.trains);
         let hands_over = last(|call| call.meaning.hands_over).or(takes);
         let trains = last(|call| call.meaning.trains);
+        let layer = last(|call| call.meaning.layer);
         let iterator = last(Call::gives_items);
         for (depth, call) in stack.iter().take(MAX_DEPTH).enumerate() {
             let known = |child: &&usize| self.nodes[**child].code == call.code;
@@ -307,6 +315,7 @@ impl Sites {
             node.draws += u32::from(draws);
             node.brings += u32::from(call.brings);
             node.trains += u32::from(trains.is_some_and(|found| found >= depth));
+            node.runs_layer |= layer.is_some_and(|found| found >= depth);
             let caller = depth.checked_sub(1).and_then(|depth| stack.get(depth));
             node.called(caller.and_then(|caller| caller.instruction));
             path.push(child);
@@ -370,7 +379,7 @@ mod tests {
     use crate::loaders::Meaning;
 
     /// Functions by letters, outermost first: `g` a generator, `n` an iterator's `__next__`, `q` a queue's `get`, `k` one
-    /// written by hand that waits, `l` one whose caller keeps what it reads (`L` where it does not read), `y` one written in C, `b` a backward pass, `e` a
+    /// written by hand that waits, `l` one whose caller keeps what it reads (`L` where it does not read), `y` one written in C, `b` a backward pass, `h` a layer of a model, `e` a
     /// generator expression, `r` a wait for what a pipe brings.
     fn stack(letters: &str) -> Vec<Call> {
         let call = |letter: char| Call {
@@ -379,6 +388,7 @@ mod tests {
                 asks: letter == 'n',
                 hands_over: letter == 'q',
                 trains: letter == 'b',
+                layer: letter == 'h',
                 ..Meaning::default()
             },
             generator: matches!(letter, 'g' | 'e'),
@@ -628,6 +638,19 @@ mod tests {
             ])[..5],
             [Site::Data, Site::Step, Site::Step, Site::Data, Site::Step]
         );
+    }
+
+    #[test]
+    fn a_call_in_which_a_model_runs_asks_for_no_batch() {
+        // As `next_token(model, tokens)`.
+        assert_eq!(learned(&["mn", "mb"]), [Site::Data, Site::Step]);
+        assert_eq!(learned(&["mnh", "mb"]), [Site::Unknown; 2]);
+        // Nor does a generator that runs one, nor a function in which it runs now and then.
+        assert_eq!(learned(&["mgh", "mb"]), [Site::Unknown; 2]);
+        assert_eq!(learned(&["mn", "mnh", "mb"]), [Site::Unknown; 3]);
+        // Beside the loader that the loop asks, that is a part of the step.
+        let beside = learned(&["mnh", "mq", "mb"]);
+        assert_eq!(beside, [Site::Step, Site::Data, Site::Step]);
     }
 
     #[test]
