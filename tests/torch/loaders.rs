@@ -691,6 +691,21 @@ fn answer_of_a_server_in_the_step() {
     Loader { said, ..answer }.check();
 }
 
+/// It may be data or not; it is no step.
+#[test]
+fn work_between_epochs_that_is_in_no_loader() {
+    let work = loader("work_between_epochs", "torch").loads(1500, 1, 2);
+    let said = ExpectedVerdict::RightOrUnknown("waits");
+    // It computes.
+    let share = Share::Half;
+    Loader {
+        share,
+        said,
+        ..work
+    }
+    .check();
+}
+
 #[test]
 fn training_in_a_thread() {
     let in_thread = loader("train_in_thread", "torch");

@@ -175,6 +175,15 @@ impl FeedEvidence {
         unclear && !self.pytorch && !known
     }
 
+    /// Whether the last stack shows no work on a model and nothing else that is known. Where no batch has come for long, that
+    /// may be work on the next epoch's data.
+    pub(super) fn is_unknown_work(&self) -> bool {
+        let last = &self.last;
+        last.loader == InLoader::Outside
+            && !(last.trains || last.layer || last.saves || last.not_data.is_some())
+            && last.device.is_none()
+    }
+
     /// Whether another thread may take batches from PyTorch's loader and hand them over: this one was seen to wait for
     /// another thread, and never in the loader.
     pub(super) fn may_get_from_thread(&self) -> bool {
@@ -299,6 +308,36 @@ mod tests {
         let mut fed = FeedEvidence::default();
         fed.stack(Duration::ZERO, stack.clone(), blocked, false);
         fed.is_unclear()
+    }
+
+    #[test]
+    fn what_shows_no_model_is_unknown_work() {
+        let is_unknown = |stack: MainStack| {
+            let mut fed = FeedEvidence::default();
+            fed.stack(Duration::ZERO, stack, Blocked::Running, true);
+            fed.is_unknown_work()
+        };
+        let other = MainStack::default();
+        assert!(is_unknown(other.clone()));
+        for (saves, not_data, trains, layer) in [
+            (true, None, false, false),
+            (false, Some("logging"), false, false),
+            (false, None, true, false),
+            (false, None, false, true),
+        ] {
+            assert!(!is_unknown(MainStack {
+                saves,
+                not_data,
+                trains,
+                layer,
+                ..other.clone()
+            }));
+        }
+        let in_loader = InLoader::Loading;
+        assert!(!is_unknown(MainStack {
+            loader: in_loader,
+            ..other
+        }));
     }
 
     #[test]

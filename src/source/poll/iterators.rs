@@ -296,6 +296,11 @@ impl Iterators {
         self.datasets.passes()
     }
 
+    /// Whether no batch has come for so long that a step would be over.
+    pub(super) fn stand_still(&self) -> bool {
+        self.moves.idle_since().is_some()
+    }
+
     /// Returns when the newest batch was seen, if that was after this time.
     pub(super) fn yielded_since(&self, from: Duration) -> Option<Duration> {
         self.moves.since(from)

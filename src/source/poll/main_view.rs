@@ -140,6 +140,8 @@ impl MainView {
         }
         let idle = self.fed.idle(by_pytorch, poll.blocked);
         let idle = idle.filter(|_| !inside);
+        let stands = by_pytorch && !self.waits.is_open() && self.iterators.stand_still();
+        let prepares = stands && self.fed.is_unknown_work();
         let writes = || !inside && self.thread.is_writing();
         let beat = Beat {
             doing,
@@ -149,7 +151,7 @@ impl MainView {
             },
             for_gil,
             // Without workers and without a stack, any of this could be loading. Where nothing trains, there is no step.
-            unseen: idle.is_some() || (self.in_loader.is_none() && !self.has_workers),
+            unseen: idle.is_some() || (self.in_loader.is_none() && !self.has_workers) || prepares,
             unclear: if self.thread.attachable() {
                 !by_pytorch && self.fed.is_unclear() || self.fed.may_wait_for_thread()
             } else {

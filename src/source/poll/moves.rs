@@ -47,7 +47,11 @@ impl Moves {
             .last
             .map_or(Duration::ZERO, |last| self.now.saturating_sub(last));
         let of_one = pause / u32::try_from(batches.max(1)).unwrap_or(u32::MAX);
-        self.usual = (7 * self.usual + of_one) / 8;
+        self.usual = if self.usual.is_zero() {
+            of_one
+        } else {
+            (7 * self.usual + of_one) / 8
+        };
         self.last = Some(self.now);
     }
 
@@ -62,6 +66,19 @@ impl Moves {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slow_step_is_usual_from_the_second_batch_on() {
+        let mut moves = Moves::default();
+        let mut stands_at = |at, batches| {
+            moves.at(Duration::from_secs(at));
+            let stands = moves.idle_since().is_some();
+            moves.moved(batches);
+            stands
+        };
+        assert!(!stands_at(4, 1) && stands_at(8, 1));
+        assert!(!stands_at(12, 1) && !stands_at(16, 1) && stands_at(30, 1));
+    }
 
     #[test]
     fn passes_are_short_by_the_newest_that_was_seen_whole() {

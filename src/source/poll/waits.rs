@@ -54,6 +54,11 @@ impl TrainerWaits {
         false
     }
 
+    /// Whether it waited at the last poll: the batch that came since is not counted yet.
+    pub(super) fn is_open(&self) -> bool {
+        self.current.is_some()
+    }
+
     pub(super) fn publish(&mut self, seen: &mut MainSeen) {
         let ended = self.ended.newest.drain(..);
         ended.for_each(|wait| seen.waits.push(wait, MOST));

@@ -53,6 +53,8 @@ pub struct MainStack {
     pub idles: Option<&'static str>,
     /// Whether it does what only training does.
     pub trains: bool,
+    /// Whether it shows a layer of a model.
+    pub layer: bool,
     /// How often a training loop was found around the one known before; 1 with the first one found.
     pub loops_found: u32,
     /// The queue that feeds it, if one was found.
@@ -240,6 +242,7 @@ impl Stacks {
             idles: idles(&places),
             joins: frames.iter().take(JOIN).any(joins),
             trains: frames.iter().any(|frame| frame.code.meaning.trains),
+            layer: frames.iter().any(|frame| frame.code.meaning.layer),
             queue: self.queues.seen(),
         }
     }
