@@ -976,6 +976,21 @@ fn a_notice_takes_the_place_of_the_keys() {
 }
 
 #[test]
+fn time_without_a_cpu_is_a_part_of_its_own() {
+    let mut scene = starved();
+    scene.each_job(|job| {
+        let loaders = job.ranks.iter_mut().flat_map(|rank| &mut rank.loaders);
+        for worker in loaders.flat_map(|loader| &mut loader.workers) {
+            worker.busy = Some(Share(0.99));
+            worker.run_delay = Some(Share(0.24));
+        }
+    });
+    let terminal = screen(&scene, 200, 60);
+    find(&terminal, "cpu 73 %  runnable 24 %  read  2 %");
+    find(&terminal, "░░░");
+}
+
+#[test]
 fn help() {
     let mut scene = starved();
     scene.state.help = true;

@@ -353,6 +353,16 @@ impl WorkerRates {
         let stopped = self.stopped.unwrap_or_default();
         Some(Share(1.0 - self.busy?.0 - stopped.0).clamped())
     }
+
+    /// Returns the share of the time that it wants a CPU, and the part of it in which it does not run. Polls cannot
+    /// tell the two apart; the scheduler can, if its count is known.
+    pub fn wants_cpu(&self) -> Option<(Share, Option<Share>)> {
+        let blocked = [self.disk, self.network, self.handover, self.asleep];
+        let blocked: f64 = blocked.iter().flatten().map(|share| share.0).sum();
+        let wants = Share(self.busy?.0 - blocked).clamped();
+        let waits = self.run_delay.map(|delay| Share(delay.0.min(wants.0)));
+        Some((wants, waits))
+    }
 }
 
 #[cfg(test)]

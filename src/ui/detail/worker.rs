@@ -117,16 +117,9 @@ fn figures(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'stati
 
 /// Returns how its time was spent, from polls of it and from the scheduler's count.
 fn time(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>> {
-    let blocked = [worker.disk, worker.network, worker.handover, worker.asleep];
-    let blocked: Option<f64> = blocked.iter().map(|share| Some((*share)?.0)).sum();
-    let wants_cpu = worker.busy.zip(blocked);
-    let wants_cpu = wants_cpu.map(|(busy, blocked)| Share(busy.0 - blocked).clamped());
-    // Polls cannot tell running from runnable; the scheduler can.
-    let waits = wants_cpu.zip(worker.run_delay);
-    let not_running = waits.map(|(all, delay)| Share(delay.0.min(all.0)));
-    let running = wants_cpu
-        .zip(not_running)
-        .map(|(all, not)| Share(all.0 - not.0));
+    let wants_cpu = worker.wants_cpu();
+    let parts = wants_cpu.and_then(|(all, waits)| Some((Share(all.0 - waits?.0), waits?)));
+    let (running, not_running) = parts.unzip();
     let parts: [(&str, Role, Option<Share>); 8] = [
         ("waiting for index", Wait, worker.idle()),
         ("reading, disk", Read, worker.disk),

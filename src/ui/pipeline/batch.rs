@@ -122,9 +122,15 @@ fn time_shares(view: &View<'_>, workers: &[WorkerRates]) -> Vec<BarPart> {
     ];
     let other = other.map(|(now, share)| (now, share.unwrap_or(0.0)));
     let sum: f64 = other.iter().map(|(_, share)| share).sum();
-    let cpu = (WorkerNow::Cpu, (busy - sum).max(0.0));
+    let wants = (busy - sum).max(0.0);
+    let waits = mean(|worker| Some(worker.wants_cpu()?.1.unwrap_or_default().0));
+    let waits = waits.map_or(0.0, |waits| waits.min(wants));
+    let cpu = [
+        (WorkerNow::Cpu, wants - waits),
+        (WorkerNow::Runnable, waits),
+    ];
     let idle = (WorkerNow::Idle, (1.0 - busy).max(0.0));
-    let states = [cpu].into_iter().chain(other).chain([idle]);
+    let states = cpu.into_iter().chain(other).chain([idle]);
     let part = |(now, share)| BarPart {
         look: doing(now, view.glyphs()),
         share,
