@@ -215,7 +215,18 @@ pub(super) fn load_ms(
     } else {
         workers.iter().map(|worker| Some(worker.busy?.0)).sum()
     };
-    Some(busy? * period_ms)
+    let timed = if busy? > 0.0 { timed(workers) } else { 1.0 };
+    Some(busy? * period_ms / timed)
+}
+
+/// Returns the part of the batches that comes from workers whose load time is known: one that no poll found busy made
+/// its batches in a short time, not in none.
+fn timed(workers: &[WorkerRates]) -> f64 {
+    let rate = |worker: &WorkerRates| worker.batches_per_s.unwrap_or(0.0);
+    let all: f64 = workers.iter().map(rate).sum();
+    let timed = workers.iter().filter(|worker| worker.load_ms.is_some());
+    let timed: f64 = timed.map(rate).sum();
+    if timed > 0.0 { timed / all } else { 1.0 }
 }
 
 impl RankRates {

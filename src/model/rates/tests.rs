@@ -768,6 +768,25 @@ fn steady_waits_make_a_narrow_interval_and_unsteady_ones_a_wide_one() {
 }
 
 #[test]
+fn a_worker_whose_load_time_is_not_known_does_not_make_the_load_shorter() {
+    let job = job(between(&training(4.0), &training(6.0)));
+    let mut loader = job.ranks[0].loaders[0].clone();
+    for (worker, busy) in loader.workers.iter_mut().zip([0.2, 0.0]) {
+        worker.busy = Some(Share(busy));
+        worker.batches_per_s = Some(10.0);
+        worker.load_ms = (busy > 0.0).then_some(20.0);
+    }
+    let load = |loader: &LoaderRates| {
+        super::loader::load_ms(std::slice::from_ref(loader), None, Some(50.0))
+    };
+    close(load(&loader), 20.0);
+    // One that made no batch had nothing to do.
+    loader.workers[0].batches_per_s = Some(20.0);
+    loader.workers[1].batches_per_s = Some(0.0);
+    close(load(&loader), 10.0);
+}
+
+#[test]
 fn of_loaders_that_take_turns_the_busiest_stands_for_the_rank() {
     let loader = |id, batches_per_s, busy: f64| {
         let job = job(between(&training(4.0), &training(6.0)));
