@@ -31,6 +31,8 @@ pub struct State {
     pub model: Model,
     /// `None` before the first sample.
     verdict: Option<Verdict>,
+    /// When a job was last seen that had not ended.
+    lived: Option<Duration>,
 }
 
 impl Engine {
@@ -42,6 +44,7 @@ impl Engine {
             state: State {
                 model: Model::new(window),
                 verdict: None,
+                lived: None,
             },
             judge: Judge::new(),
             verdict_changes: VerdictChanges::default(),
@@ -53,6 +56,9 @@ impl Engine {
     pub fn push(&mut self, sample: Sample) -> &State {
         let at = sample.at.since_start;
         let state = &mut self.state;
+        if sample.job.as_ref().is_some_and(|job| !job.ended) {
+            state.lived = Some(at);
+        }
         state.model.apply(sample);
         let verdict = self.judge.judge(&state.model);
         if let Some(sample) = state.model.sample() {
@@ -124,14 +130,14 @@ impl State {
         self.model.sample().map_or(&[], |sample| &sample.gaps)
     }
 
-    /// Returns how long the job had been running at the newest sample. `None` without a job, or if its start cannot be
-    /// placed in time.
+    /// Returns how long the job had been running at the newest sample, or at the last one before it ended. `None` without
+    /// a job, if it was not seen before its end, or if its start cannot be placed in time.
     pub fn uptime(&self) -> Option<Duration> {
         let sample = self.model.sample()?;
         let started = sample.job.as_ref()?.key.start_ticks;
         let ours = sample.host.boot_ticks_at_start?;
         let per_second = sample.host.ticks_per_second.filter(|ticks| *ticks > 0)?;
         let began = (started as f64 - ours as f64) / per_second as f64;
-        Duration::try_from_secs_f64(sample.at.since_start.as_secs_f64() - began).ok()
+        Duration::try_from_secs_f64(self.lived?.as_secs_f64() - began).ok()
     }
 }

@@ -84,6 +84,20 @@ fn a_clock_that_is_set_back_changes_no_figure() {
     assert_eq!(set_back.state().uptime(), steady.state().uptime());
 }
 
+#[test]
+fn a_job_that_has_ended_grows_no_older() {
+    let ended = |at: u32| {
+        let mut sample = job(at);
+        sample.job.iter_mut().for_each(|job| job.ended = at > 10);
+        sample
+    };
+    let uptime = |engine: &Engine| engine.state().uptime();
+    let lived = uptime(&fed((0..=10).map(job)));
+    assert!(lived.is_some());
+    assert_eq!(uptime(&fed((0..=20).map(ended))), lived);
+    assert_eq!(uptime(&fed((11..=20).map(ended))), None);
+}
+
 /// Returns everything that a screen or a report is made of.
 fn known(engine: &Engine) -> impl PartialEq + std::fmt::Debug + use<> {
     let state = engine.state();
