@@ -299,6 +299,10 @@ fn arguments_of_the_launched_command_are_not_parsed() {
     }
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(
+        words("run A=1 B= -- env -- x"),
+        (vec![pair("A", "1"), pair("B", "")], "env -- x".to_owned())
+    );
+    assert_eq!(
         words("run --stdin A=1 B= env C=3"),
         (vec![pair("A", "1"), pair("B", "")], "env C=3".to_owned())
     );

@@ -33,6 +33,10 @@ impl Words {
         let mut words = self.words.iter();
         for word in words.by_ref() {
             let bytes = word.as_bytes();
+            // The parser drops a `--` before all words; this one is between the variables and the command.
+            if bytes == b"--" && !environment.is_empty() {
+                return (environment, words.cloned().collect());
+            }
             let Some(at) = bytes
                 .iter()
                 .position(|byte| *byte == b'=')
