@@ -214,7 +214,7 @@ impl App {
                     Some(effects) => effects,
                     None => match self.config.keys.action(&key) {
                         Some(action) => self.act(action),
-                        None => vec![],
+                        None => self.after_esc(key),
                     },
                 };
                 if noticed && effects.is_empty() {

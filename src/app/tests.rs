@@ -627,6 +627,23 @@ fn an_ended_job_keeps_its_verdict() {
     assert_eq!(app.kind(), Some(Kind::DataBound));
 }
 
+#[test]
+fn a_key_with_alt_that_has_no_action_is_esc_and_the_key() {
+    let mut app = app();
+    let alt = |app: &mut App, letter| {
+        let key = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::ALT);
+        app.update(Event::Input(Input::Key(key)))
+    };
+    app.state.help = true;
+    alt(&mut app, 'p');
+    assert!(!app.state.help);
+    app.state.help = true;
+    assert!(alt(&mut app, 'q').contains(&Effect::Quit));
+    // It closes the help, and opens it again.
+    alt(&mut app, '?');
+    assert!(app.state.help);
+}
+
 /// A terminal whose other end is gone.
 struct HungUp;
 

@@ -1,8 +1,8 @@
 //! Keys while text is typed: letters are added to it, all other keys keep their action.
 
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::{App, Effect};
+use super::{App, Effect, Event};
 
 impl App {
     /// Applies a key to the text that is typed. `None` if the key is not part of it.
@@ -25,6 +25,17 @@ impl App {
         self.state.scroll = 0;
         self.mark(marked);
         Some(vec![Effect::Draw])
+    }
+
+    /// Handles a key with alt that has no action: a terminal sends the same bytes for it as for esc and the key at once.
+    pub(super) fn after_esc(&mut self, mut key: KeyEvent) -> Vec<Effect> {
+        if key.kind == KeyEventKind::Release || !key.modifiers.contains(KeyModifiers::ALT) {
+            return vec![];
+        }
+        key.modifiers -= KeyModifiers::ALT;
+        let keys = [KeyCode::Esc.into(), key];
+        let keys = keys.map(|key| self.handle_event(Event::Input(Input::Key(key))));
+        keys.concat()
     }
 
     /// Adds what was pasted to the text that is typed. Elsewhere it does nothing: its letters are not meant as keys.
