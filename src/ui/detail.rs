@@ -19,7 +19,7 @@ use super::panel::PanelFunctions;
 use super::state::Panel;
 use super::{View, footer, header, panel};
 use crate::config::Role::{Dim, Title};
-use content::Content;
+pub(super) use content::Content;
 
 /// Draws what surrounds a page, and returns the area in between.
 pub(super) fn draw_frame(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> Rect {
@@ -48,7 +48,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, part: &Pa
 }
 
 /// Draws as many lines of a page as fit, and shows which ones these are.
-fn page(
+pub(super) fn page(
     view: &View<'_>,
     frame: &mut Frame<'_>,
     body: Rect,

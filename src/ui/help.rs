@@ -4,9 +4,9 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
+use super::detail::{Content, page};
 use super::glyphs::doing;
 use super::layout::{BorderStyle, take_last};
-use super::state::Panel;
 use super::{View, footer, format, marks, panel};
 use crate::action::Action;
 use crate::config::Role::{
@@ -71,10 +71,8 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let mut body = area;
     let last = take_last(&mut body, u16::from(area.height >= 5));
     let border = BorderStyle::boxed_if(area.width >= 40 && area.height >= 10);
-    let inner = panel::open(view, frame, body, border, Panel::Verdict, "help", "");
-    let mut lines = lines(view, inner.width);
-    let shown = panel::window(lines.len(), usize::from(inner.height), view.state.scroll);
-    panel::write(frame, inner, lines.drain(shown).collect());
+    let content = |view: &View<'_>, width| Content::new("help", "", lines(view, width));
+    page(view, frame, body, border, content);
     footer::draw(view, frame, last);
 }
 
