@@ -991,6 +991,23 @@ fn time_without_a_cpu_is_a_part_of_its_own() {
 }
 
 #[test]
+fn a_sleeping_worker_has_the_sign_of_the_help() {
+    let mut scene = opened(starved(), Panel::Workers);
+    scene.each_job(|job| {
+        let loaders = job.ranks.iter_mut().flat_map(|rank| &mut rank.loaders);
+        for worker in loaders.flat_map(|loader| &mut loader.workers) {
+            worker.busy = Some(Share::ONE);
+            worker.disk = Some(Share::ZERO);
+            worker.asleep = Some(Share::ONE);
+        }
+    });
+    find(
+        &screen(&scene, 120, 40),
+        "asleep              100 %  ▄▄▄▄▄▄",
+    );
+}
+
+#[test]
 fn help() {
     let mut scene = starved();
     scene.state.help = true;

@@ -36,8 +36,24 @@ pub(super) fn labelled(
 pub(super) fn bar(
     view: &View<'_>,
     width: u16,
-    (label, cells): (&str, usize),
+    label: (&str, usize),
     paint: Role,
+    share: Result<Share, &str>,
+) -> Line<'static> {
+    let sign = match paint {
+        Dim | Text => view.glyphs().bar_full,
+        Trouble => view.glyphs().bar_low,
+        paint => view.glyphs().sign(paint),
+    };
+    signed_bar(view, width, label, (paint, sign), share)
+}
+
+/// Like [`bar`], drawn with this sign.
+pub(super) fn signed_bar(
+    view: &View<'_>,
+    width: u16,
+    (label, cells): (&str, usize),
+    (paint, sign): (Role, &str),
     share: Result<Share, &str>,
 ) -> Line<'static> {
     let mut row = view.row(width);
@@ -48,11 +64,6 @@ pub(super) fn bar(
             let figure = if share.0 < 0.005 { Dim } else { paint };
             row.right(figure, &share.to_string(), SHARE).space(2);
             let room = row.left();
-            let sign = match paint {
-                Dim | Text => view.glyphs().bar_full,
-                Trouble => view.glyphs().bar_low,
-                paint => view.glyphs().sign(paint),
-            };
             row.text(paint, &sign.repeat(length(share, room)));
         }
         Err(why) => {

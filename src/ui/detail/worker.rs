@@ -3,9 +3,9 @@
 use ratatui::text::Line;
 
 use super::content::Content;
-use super::figures::{bar, functions, heading, labelled};
+use super::figures::{functions, heading, labelled, signed_bar};
 use super::loads;
-use crate::config::Role::{self, Border, Cpu, Dim, Full, Read, Runnable, Text, Trouble, Wait};
+use crate::config::Role::{self, Border, Dim, Read, Text};
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::WorkerNow;
 use crate::ui::glyphs::doing;
@@ -120,24 +120,28 @@ fn time(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>>
     let wants_cpu = worker.wants_cpu();
     let parts = wants_cpu.and_then(|(all, waits)| Some((Share(all.0 - waits?.0), waits?)));
     let (running, not_running) = parts.unzip();
-    let parts: [(&str, Role, Option<Share>); 8] = [
-        ("waiting for index", Wait, worker.idle()),
-        ("reading, disk", Read, worker.disk),
-        ("reading, network", Read, worker.network),
-        ("on the CPU", Cpu, running),
-        ("not running", Runnable, not_running),
-        ("blocked on queue", Full, worker.handover),
-        ("asleep", Wait, worker.asleep),
-        ("stopped", Trouble, worker.stopped),
+    let parts = [
+        ("waiting for index", WorkerNow::Idle, worker.idle()),
+        ("reading, disk", WorkerNow::Read, worker.disk),
+        ("reading, network", WorkerNow::Network, worker.network),
+        ("on the CPU", WorkerNow::Cpu, running),
+        ("not running", WorkerNow::Runnable, not_running),
+        ("blocked on queue", WorkerNow::Handover, worker.handover),
+        ("asleep", WorkerNow::Sleep, worker.asleep),
+        ("stopped", WorkerNow::Stopped, worker.stopped),
     ];
     let mut lines = vec![heading(view, width, "ITS TIME")];
     let why = match (worker.stopped, worker.busy) {
         (Some(_), None) => "stopped most of the time",
         _ => "no permission: run pipetop as the job's user",
     };
-    lines.extend(
-        parts.map(|(label, paint, share)| bar(view, width, (label, LANE), paint, share.ok_or(why))),
-    );
+    lines.extend(parts.map(|(label, now, share)| {
+        let (paint, _, sign) = doing(now, view.glyphs());
+        // Many exclamation marks would be hard to read.
+        let stopped = now == WorkerNow::Stopped;
+        let sign = if stopped { view.glyphs().bar_low } else { sign };
+        signed_bar(view, width, (label, LANE), (paint, sign), share.ok_or(why))
+    }));
     lines
 }
 
