@@ -1008,6 +1008,19 @@ fn a_sleeping_worker_has_the_sign_of_the_help() {
 }
 
 #[test]
+fn boxes_of_the_queue_show_its_mean() {
+    let mut scene = starved();
+    scene.each_job(|job| {
+        for queue in job.ranks.iter_mut().flat_map(|rank| &mut rank.loaders) {
+            if let Some(queue) = &mut queue.queue {
+                (queue.ready, queue.mean_ready) = (0, 2.8);
+            }
+        }
+    });
+    find(&screen(&scene, 80, 24), "▮▮▮▯▯▯▯▯ 2.8/8");
+}
+
+#[test]
 fn help() {
     let mut scene = starved();
     scene.state.help = true;

@@ -135,7 +135,7 @@ fn strip(view: &View<'_>, loader: &LoaderRates, row: &mut LineBuilder<'_>, room:
     }
 }
 
-/// Draws the ready batches as boxes, and their mean.
+/// Draws the mean of the ready batches as boxes and as a number.
 fn queue(view: &View<'_>, row: &mut LineBuilder<'_>, wide: bool, view_width: u16) {
     row.text(Dim, view.glyphs().arrow)
         .space(if wide { 3 } else { 2 })
@@ -144,12 +144,8 @@ fn queue(view: &View<'_>, row: &mut LineBuilder<'_>, wide: bool, view_width: u16
         row.text(Unknown, "n/a");
         return;
     };
-    let now = view
-        .loader_now()
-        .and_then(|loader| loader.queue)
-        .unwrap_or(mean);
     if wide || view_width >= 60 {
-        boxes(view, row, &now);
+        boxes(view, row, &mean);
     }
     let of = if wide { " of " } else { "/" };
     let capacity = mean
@@ -169,10 +165,10 @@ fn boxes(view: &View<'_>, row: &mut LineBuilder<'_>, queue: &QueueRates) {
         return;
     };
     let slots = capacity.min(SLOTS);
-    let ready = u64::from(queue.ready.min(capacity));
-    let full = (ready * u64::from(slots)).div_ceil(u64::from(capacity));
+    // As the number beside them: the present moment of a queue that fills and empties is another one in each frame.
+    let full = queue.mean_ready * f64::from(slots) / f64::from(capacity);
     for slot in 0..slots {
-        let (style, sign) = if u64::from(slot) < full {
+        let (style, sign) = if f64::from(slot) < full.round() {
             (slot_style(view, slot, capacity), view.glyphs().slot_full)
         } else {
             (view.config.theme.style(Dim), view.glyphs().slot_empty)
