@@ -137,11 +137,18 @@ pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
     })
 }
 
-/// Returns the text with this line emptied, counted from 1. `None` if it is already empty.
+/// Returns the text with this line emptied, counted from 1; with a table's header also its entries, which would belong to
+/// the table before it. `None` if it is already empty.
 pub(super) fn without_line(text: &str, line: usize) -> Option<String> {
     let mut lines: Vec<&str> = text.split('\n').collect();
-    let line = lines.get_mut(line.checked_sub(1)?)?;
-    if line.trim().is_empty() {
+    let rest = lines.get_mut(line.checked_sub(1)?..)?;
+    let (line, below) = rest.split_first_mut()?;
+    let is_header = |line: &&mut &str| line.starts_with('[');
+    if is_header(&line) {
+        for entry in below.iter_mut().take_while(|line| !is_header(line)) {
+            *entry = "";
+        }
+    } else if line.trim().is_empty() {
         return None;
     }
     *line = "";

@@ -324,6 +324,12 @@ fn a_check_finds_every_error() {
     let errors = Config::check(&path);
     let lines: Vec<_> = errors.iter().map(ConfigError::line).collect();
     assert_eq!(lines, [Some(1), Some(2), Some(6)], "{errors:?}");
+    // The entries of an unknown table are not taken for those of the table before it.
+    let text = "[colours]\ncpu = \"red\"\n[colors]\ncpu = \"blue\"\n[keys]\nquit = 3\n";
+    std::fs::write(&path, text).unwrap();
+    let errors = Config::check(&path);
+    let lines: Vec<_> = errors.iter().map(ConfigError::line).collect();
+    assert_eq!(lines, [Some(3), Some(6)], "{errors:?}");
     std::fs::write(&path, DEFAULT_FILE).unwrap();
     assert!(Config::check(&path).is_empty());
     assert_eq!(Config::check(folder.path()).len(), 1);
