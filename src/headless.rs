@@ -53,6 +53,8 @@ pub struct Observer {
     first: Option<Duration>,
     /// The job of the newest sample that had one.
     job: Option<ProcessKey>,
+    /// The job whose end was written.
+    ended: Option<ProcessKey>,
 }
 
 impl Observer {
@@ -66,6 +68,7 @@ impl Observer {
             began: None,
             first: None,
             job: None,
+            ended: None,
         }
     }
 
@@ -85,6 +88,8 @@ impl Observer {
         if let Some(another) = another.filter(|_| !self.how.once && !self.how.json) {
             writeln!(out, "{:.0} s  {another}", at.as_secs_f64())?;
         }
+        let ended = sample.job.as_ref().filter(|job| job.ended);
+        let ended = ended.map(|job| job.key);
         let model = &self.engine.push(sample).model;
         let batches = model.progress().batches.map(|batches| batches > 0);
         let waits_known = || {
@@ -93,7 +98,11 @@ impl Observer {
         };
         let trains = batches.or_else(waits_known).unwrap_or_default();
         if !self.how.once && model.latest().is_some() {
-            self.write(out)?;
+            // Nothing changes any more, and the line would fill a log.
+            if self.how.json || ended.is_none() || ended != self.ended {
+                self.write(out)?;
+            }
+            self.ended = ended;
         }
         if self.how.steady {
             // The first batch of an earlier job does not count.

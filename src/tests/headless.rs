@@ -55,3 +55,30 @@ fn a_span_counts_from_the_first_known_wait_where_nothing_counts_batches() {
     assert_eq!(over(observer(true), uncounted(true)), Some(4));
     assert_eq!(over(observer(true), uncounted(false)), Some(300));
 }
+
+#[test]
+fn the_end_of_a_job_is_said_once() {
+    let how = Observation {
+        once: false,
+        json: false,
+        span: None,
+        steady: false,
+    };
+    let mut observer = Observer::new(how, Duration::from_secs(1));
+    let mut out = Vec::new();
+    for at in 0..30_u32 {
+        let mut sample = training(f64::from(at));
+        if let Some(job) = &mut sample.job {
+            job.ended = !(12..18).contains(&(at % 20));
+            // Another job follows, and ends.
+            job.key.start_ticks += u64::from(at / 20);
+        }
+        observer.take(sample, &mut out).unwrap();
+    }
+    let text = String::from_utf8(out).unwrap();
+    let ends = text
+        .lines()
+        .filter(|line| line.contains("the job has ended"));
+    let ends: Vec<_> = ends.map(|line| line.split_once(' ').unwrap().0).collect();
+    assert_eq!(ends, ["1", "18", "20"], "{text}");
+}
