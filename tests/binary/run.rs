@@ -53,7 +53,7 @@ fn a_command_that_fails_before_it_trains_is_one_error_and_one_that_ends_well_non
     let lines: Vec<&str> = errors.lines().collect();
     assert_eq!(lines.len(), 2, "{errors}");
     assert!(
-        lines[0].starts_with("error: sh -c exit 2 ") && lines[0].contains("code 2 before"),
+        lines[0].starts_with("error: sh -c 'exit 2' ") && lines[0].contains("code 2 before"),
         "{errors}"
     );
     let errors = text(&place.run(&["true"]).stderr);

@@ -1,6 +1,6 @@
 //! The launched command from its start to its exit code, with a screen or without.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::cli::RunArgs;
@@ -56,9 +56,26 @@ pub(super) fn supervisor_lost(pid: Pid) -> Hinted {
     )
 }
 
-/// Returns the command line as printable text.
-pub(super) fn name(command: &[std::ffi::OsString]) -> String {
-    printable(&command.join(OsStr::new(" ")).to_string_lossy())
+/// Returns the command line as printable text, quoted as a shell reads it.
+pub(super) fn name(command: &[OsString]) -> String {
+    let words = command.iter().map(|word| {
+        let word = printable(&word.to_string_lossy());
+        let plain = |letter: char| letter.is_alphanumeric() || "%+,-./:=@_".contains(letter);
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the error of a command that failed.
+pub(super) fn failed(name: &str, ended: impl std::fmt::Display) -> Hinted {
+    Hinted::new(
+        format!("{name} {ended}"),
+        "see its own output for the reason",
+    )
 }
 
 /// Returns the command's exit code if it failed by itself, otherwise that of `--fail-if` if it matches.
@@ -72,5 +89,26 @@ pub(super) fn exit_code(
         code if code != 0 && !stopped => ExitCode::from(code),
         _ if kind.is_some_and(|kind| watch.fail_if.contains(&kind)) => ExitCode::from(FAILED_IF),
         _ => ExitCode::SUCCESS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_named_as_it_is_typed() {
+        for (words, typed) in [
+            (
+                &["python", "train.py", "--lr=0.1"][..],
+                "python train.py --lr=0.1",
+            ),
+            (&["sh", "-c", "exit 7"], "sh -c 'exit 7'"),
+            (&["echo", "it's", "", "$A"], r"echo 'it'\''s' '' '$A'"),
+            (&["echo", "\u{1b}[2J"], "echo '\u{fffd}[2J'"),
+        ] {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            assert_eq!(name(&words), typed);
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::mpsc;
 
-use super::command::{exit_code, log, name, start, supervisor_lost};
+use super::command::{exit_code, failed, log, name, start, supervisor_lost};
 use super::printed::Printed;
 use super::summary::Summary;
 use crate::cli::RunArgs;
@@ -179,7 +179,7 @@ impl Session {
         } else {
             self.summary.kind()
         };
-        let failed = self
+        let failure = self
             .ended
             .filter(|ended| ended.code() != 0 && !self.stopped);
         let mut said = false;
@@ -191,11 +191,11 @@ impl Session {
             };
             if seen {
                 self.report(watch, true);
-            } else if let Some(ended) = failed {
+            } else if let Some(ended) = failure {
                 said = true;
-                print_error(&Hinted::new(
-                    format!("{name} {ended} before training was seen"),
-                    "see its own output for the reason",
+                print_error(&failed(
+                    name,
+                    format_args!("{ended} before training was seen"),
                 ));
             } else if watch.once {
                 return Err(self.summary.nothing());
@@ -203,12 +203,12 @@ impl Session {
                 note(&self.summary.nothing());
             }
         }
-        if let Some(ended) = failed.filter(|_| !said) {
-            let _ = writeln!(std::io::stderr(), "{name} {ended}");
+        if let Some(ended) = failure.filter(|_| !said) {
+            print_error(&failed(name, ended));
         }
         match self.unwritten {
             // If the command failed as well, its exit code takes precedence.
-            Some(error) if failed.is_none() => Err(error),
+            Some(error) if failure.is_none() => Err(error),
             Some(error) => {
                 print_error(&error);
                 Ok(exit_code(self.ended, self.stopped, kind, watch))

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, mpsc};
 
-use super::command::{exit_code, log, name, start, supervisor_lost};
+use super::command::{exit_code, failed, log, name, start, supervisor_lost};
 use super::printed::Printed;
 use super::summary::Summary;
 use crate::app::{self, Launch, LaunchedCommand, QuitChoice, Setup};
@@ -17,7 +17,7 @@ use crate::headless::WINDOW;
 use crate::launch::{Ending, Kept, LaunchSpec, Log, OutputTarget, Running, SupervisorEvent};
 use crate::output;
 use crate::sample::Sample;
-use crate::setup::{finish, no_screen};
+use crate::setup::{finish, no_screen, print_error};
 use crate::source::sampler::Options;
 use crate::units::printable;
 
@@ -127,7 +127,7 @@ fn close(
     }
     running.release();
     if let Some(ending) = ended.filter(|ending| !stopped && ending.code() != 0) {
-        let _ = writeln!(std::io::stderr(), "{name} {ending}");
+        print_error(&failed(name, ending));
     }
     Ok(exit_code(ended, stopped, summary.kind(), watch))
 }
