@@ -203,6 +203,9 @@ fn usage_errors_have_one_line_and_one_hint() {
         ("--fail-if slow", "invalid value 'slow'", "data-bound"),
         ("--onec", "unexpected argument '--onec'", "--once"),
         ("--record f --record-size 9KB", "out of range", "512MiB"),
+        ("--record f --record-size 9PB", "not a size", "or TiB"),
+        #[cfg(feature = "lab")]
+        ("demo --dataset-size 100TiB", "out of range", "at most 1TiB"),
         (
             "--no-command-lines",
             "were not provided: --record",

@@ -18,8 +18,7 @@ pub(crate) fn text(comparison: &Comparison) -> String {
         .speedup
         .map(|speedup| format!("{:.2}x", speedup.ratio));
     let points = |of: fn(&Side) -> Option<Share>| {
-        let change = of(after)?.percent() - of(before)?.percent();
-        Some(format!("{change:+.0} points"))
+        Some(signed_points(of(after)?.percent() - of(before)?.percent()))
     };
     let longer = |of: fn(&Side) -> Option<f64>| Some(signed_ms(of(after)? - of(before)?));
     let rows = [
@@ -134,5 +133,28 @@ fn ms(ms: f64) -> String {
 }
 
 fn signed_ms(ms: f64) -> String {
-    format!("{ms:+.1} ms")
+    signed(&format!("{ms:+.1} ms"))
+}
+
+fn signed_points(points: f64) -> String {
+    signed(&format!("{points:+.0} points"))
+}
+
+/// Returns the change without its sign if it is shown as 0: that has no direction.
+fn signed(change: &str) -> String {
+    let is_zero = !change.contains(|digit| ('1'..='9').contains(&digit));
+    change[usize::from(is_zero)..].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_0_has_no_sign() {
+        let points = [-0.4, 0.4, -0.6, 0.6].map(signed_points);
+        assert_eq!(points, ["0 points", "0 points", "-1 points", "+1 points"]);
+        let ms = [-0.04, 0.04, -0.06, 10.0].map(signed_ms);
+        assert_eq!(ms, ["0.0 ms", "0.0 ms", "-0.1 ms", "+10.0 ms"]);
+    }
 }

@@ -20,7 +20,7 @@ pub(super) struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// Shows the progress on standard error; `what` is a plural.
+    /// Shows the progress on standard error; `what` is the name of one item.
     pub(super) fn on_stderr(what: &str, done: u64, total: u64) -> Self {
         let progress = Self::new(ProgressDrawTarget::stderr(), what, done, total);
         if progress.bar.is_hidden() {
@@ -34,6 +34,12 @@ impl ProgressLine {
             // Errors do not matter: only the progress would be missing.
             let _ = write!(out, "{:.1} s", state.eta().as_secs_f64());
         };
+        let plural = if total.saturating_sub(done) == 1 {
+            ""
+        } else {
+            "s"
+        };
+        let what = format!("{what}{plural}");
         // The template is a constant; the test below fails if it is invalid.
         let style = ProgressStyle::with_template(TEMPLATE)
             .unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -41,14 +47,14 @@ impl ProgressLine {
             .with_key("left", left);
         let bar = ProgressBar::with_draw_target(Some(total), target)
             .with_style(style)
-            .with_message(what.to_owned())
+            .with_message(what.clone())
             .with_position(done);
         // Items from before must not affect the estimate of the remaining time.
         bar.reset_eta();
         bar.tick();
         Self {
             bar,
-            what: what.to_owned(),
+            what,
             before: done,
         }
     }
@@ -133,7 +139,7 @@ mod tests {
     fn the_progress_bar_is_drawn_and_cleared() {
         let screen = FakeTerminal::default();
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(screen.clone()), 255);
-        let progress = ProgressLine::new(target, "images", 0, 1536);
+        let progress = ProgressLine::new(target, "image", 0, 1536);
         progress.at(937);
         progress.bar.force_draw();
         let shown = screen.0.lock().unwrap().trim_end().to_owned();
@@ -150,9 +156,17 @@ mod tests {
     }
 
     #[test]
+    fn one_item_is_no_plural() {
+        let progress = ProgressLine::new(ProgressDrawTarget::hidden(), "image", 9, 10);
+        assert_eq!(progress.start_line(), "creating 1 image");
+        let end = progress.end_line(Duration::from_secs(1));
+        assert_eq!(end, "created 1 image in 1.0 s");
+    }
+
+    #[test]
     fn without_a_terminal_there_is_a_line_before_and_one_after() {
         // Of 2,000 images, 464 exist already.
-        let progress = ProgressLine::new(ProgressDrawTarget::hidden(), "images", 464, 2000);
+        let progress = ProgressLine::new(ProgressDrawTarget::hidden(), "image", 464, 2000);
         assert!(progress.bar.is_hidden());
         assert_eq!(progress.start_line(), "creating 1,536 images");
         progress.at(2000);

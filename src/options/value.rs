@@ -135,9 +135,24 @@ pub(crate) fn speed(text: &str) -> Result<f64, Hinted> {
     number(text, 0.01..=1000.0, hint)
 }
 
+/// Parses the size of images to create: a limit keeps a slip from filling the disk.
+#[cfg(feature = "lab")]
+pub(crate) fn dataset_size(text: &str) -> Result<u64, Hinted> {
+    let size = bytes(text)?;
+    if size > 1 << 40 {
+        return Err(Hinted::new(
+            "out of range",
+            "use at most 1TiB, such as 64MiB",
+        ));
+    }
+    Ok(size)
+}
+
 /// Parses a number of bytes with or without a unit: `64MiB`, `2GB`, `4000000`.
 pub(crate) fn bytes(text: &str) -> Result<u64, Hinted> {
-    const UNITS: [(&str, u64); 7] = [
+    const UNITS: [(&str, u64); 9] = [
+        ("TiB", 1 << 40),
+        ("TB", 1_000_000_000_000),
         ("KiB", 1 << 10),
         ("MiB", 1 << 20),
         ("GiB", 1 << 30),
@@ -146,7 +161,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, Hinted> {
         ("GB", 1_000_000_000),
         ("B", 1),
     ];
-    let hint = "use a size such as 64MiB or 2GB";
+    let hint = "use a whole number of B, KB, MB, GB, TB, KiB, MiB, GiB or TiB, such as 64MiB";
     let (digits, unit) = UNITS
         .iter()
         .find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)))

@@ -33,7 +33,7 @@ fn batches_that_nothing_counts_are_not_available() {
     report.window.batches = None;
     let text = text(&report);
     assert!(
-        text.starts_with("train.py  pid 100  n/a batches seen in 6 s"),
+        text.starts_with("train.py  pid 100  watched for 6 s, batches n/a  access"),
         "{text}"
     );
 }

@@ -50,13 +50,17 @@ fn heading(report: &Report) -> String {
         return "no job is watched".to_owned();
     };
     let window = &report.window;
+    let seconds = window.seconds;
+    let seen = match window.batches {
+        Some(1) => format!("1 batch seen in {seconds:.0} s"),
+        Some(batches) => format!("{batches} batches seen in {seconds:.0} s"),
+        None => format!("watched for {seconds:.0} s, batches n/a"),
+    };
     format!(
-        "{}  pid {}{}  {} batches seen in {:.0} s  access {}{}",
+        "{}  pid {}{}  {seen}  access {}{}",
         format::command(&job.command),
         job.pid,
         format::run(job).map_or_else(String::new, |run| format!("  {run}")),
-        known(window.batches.map(|batches| batches.to_string())),
-        window.seconds,
         known(window.access.map(|access| format!("{access:?}"))),
         if job.ended { "  ended" } else { "" },
     )

@@ -160,7 +160,7 @@ pub(super) fn prepare(settings: &JobSettings, size: Option<u64>) -> Result<Datas
     let mut bar = None;
     let made = dataset::prepare(&dataset::root(), size, |done, total| {
         let (done, total) = (u64::from(done), u64::from(total));
-        bar.get_or_insert_with(|| ProgressLine::on_stderr("images", done, total))
+        bar.get_or_insert_with(|| ProgressLine::on_stderr("image", done, total))
             .at(done);
     });
     let made = made.map_err(|error| refused(&WorkloadError::from(error)))?;
