@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
 use rustix::fs::OFlags;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -28,10 +28,16 @@ static FAILED: OnceLock<Hinted> = OnceLock::new();
 /// Returns an error if the file cannot be written to or the filter cannot be parsed.
 pub(crate) fn start(path: &Path, filter: Option<&str>) -> Result<(), Hinted> {
     let filter = filter.filter(|filter| !filter.is_empty()).unwrap_or(LEVEL);
-    let levels: Targets = filter.parse().explain(
-        format_args!("cannot read {VARIABLE}={filter}"),
-        "name a level: error, warn, info, debug or trace",
-    )?;
+    let cannot = format!("cannot read {VARIABLE}={filter}");
+    let hint = "name a level: error, warn, info, debug or trace";
+    let levels: Targets = filter.parse().explain(&cannot, hint)?;
+    // A word that is not a level is read as the name of a module, which then logs nothing.
+    let known = |word: &str| {
+        word.contains('=') || word.starts_with("pipetop") || word.parse::<LevelFilter>().is_ok()
+    };
+    if !filter.split(',').all(|word| known(word.trim())) {
+        return Err(Hinted::new(cannot, hint));
+    }
     let file = open(path).explain(
         format_args!("cannot write to {}", path.display()),
         "--log-file needs a regular file in a writable directory",
@@ -109,11 +115,11 @@ mod tests {
         assert!(error.message.contains("regular file"), "{error}");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        let error = start(&path, Some("pipetop=loud")).unwrap_err();
-        assert!(
-            error.message.contains("PIPETOP_LOG=pipetop=loud"),
-            "{error}"
-        );
+        for filter in ["pipetop=loud", "foo", "info,foo"] {
+            let error = start(&path, Some(filter)).unwrap_err();
+            let named = format!("PIPETOP_LOG={filter}");
+            assert!(error.message.contains(&named), "{error}");
+        }
         assert!(!path.exists());
     }
 }
