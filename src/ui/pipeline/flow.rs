@@ -165,10 +165,12 @@ fn boxes(view: &View<'_>, row: &mut LineBuilder<'_>, queue: &QueueRates) {
         return;
     };
     let slots = capacity.min(SLOTS);
-    // As the number beside them: the present moment of a queue that fills and empties is another one in each frame.
-    let full = queue.mean_ready * f64::from(slots) / f64::from(capacity);
+    // Of the number beside them, as it is shown: the present moment of a queue that fills and empties is another one in each
+    // frame.
+    let shown = (10.0 * queue.mean_ready).round() / 10.0;
+    let full = (shown * f64::from(slots) / f64::from(capacity)).ceil();
     for slot in 0..slots {
-        let (style, sign) = if f64::from(slot) < full.round() {
+        let (style, sign) = if f64::from(slot) < full {
             (slot_style(view, slot, capacity), view.glyphs().slot_full)
         } else {
             (view.config.theme.style(Dim), view.glyphs().slot_empty)
