@@ -47,32 +47,15 @@ pub(super) fn brings(frames: &[Frame], memory: &Memory) -> Range<usize> {
 }
 
 fn is_brought(called: &Frame, caller: &Frame, memory: &Memory) -> Result<bool, PythonError> {
-    let keeps = !caller.code.library && caller.keeps(memory)? == Some(true);
-    Ok(keeps && !takes_tensor(called, memory)?)
-}
-
-/// Whether what the innermost of the program's own functions calls brings no batch: its result is dropped, or it was given
-/// tensors, as a function is that makes a part of the step elsewhere. False if that is not known.
-pub(super) fn brings_nothing(frames: &[Frame], memory: &Memory) -> bool {
-    let own = frames.iter().position(|frame| !frame.code.library);
-    let Some((called, own)) = own.and_then(|own| Some((frames.get(own.checked_sub(1)?)?, own)))
-    else {
-        return false;
-    };
-    let dropped = frames[own]
-        .keeps(memory)
-        .is_ok_and(|kept| kept == Some(false));
-    dropped || takes_tensor(called, memory).unwrap_or(false)
-}
-
-/// Whether one of its arguments holds a tensor.
-fn takes_tensor(called: &Frame, memory: &Memory) -> Result<bool, PythonError> {
+    if caller.code.library || !caller.keeps(memory)? {
+        return Ok(false);
+    }
     for argument in called.arguments(memory)? {
         if holds_tensor(argument, DEPTH, memory)? {
-            return Ok(true);
+            return Ok(false);
         }
     }
-    Ok(false)
+    Ok(true)
 }
 
 /// Whether an object is a tensor or a dict, as batches are, or a list or tuple whose first item is or holds one.
