@@ -298,7 +298,7 @@ impl Iterators {
 
     /// Whether no batch has come for so long that a step would be over.
     pub(super) fn stand_still(&self) -> bool {
-        self.moves.idle_since().is_some()
+        self.moves.stand_still()
     }
 
     /// Returns when the newest batch was seen, if that was after this time.

@@ -5,6 +5,8 @@ use std::time::Duration;
 /// Without a batch for this many times the usual time between two, and for `MIN_IDLE`, no dataset yields any more.
 const IDLE_FACTOR: u32 = 3;
 const MIN_IDLE: Duration = Duration::from_millis(300);
+/// Number of times that batches were yielded from which on the average is that of the newest.
+const SETTLED: u32 = 8;
 /// A pass that is shorter than this is short.
 const SHORT_PASS: Duration = Duration::from_secs(2);
 
@@ -13,8 +15,9 @@ const SHORT_PASS: Duration = Duration::from_secs(2);
 pub(super) struct Moves {
     now: Duration,
     last: Option<Duration>,
-    /// Average time between two batches, over the newest.
+    /// Average time between two batches, over the newest; too short until some were seen.
     usual: Duration,
+    times: u32,
     /// When the newest pass began, and how long the one before it took.
     began: Option<Duration>,
     pass: Option<Duration>,
@@ -47,11 +50,8 @@ impl Moves {
             .last
             .map_or(Duration::ZERO, |last| self.now.saturating_sub(last));
         let of_one = pause / u32::try_from(batches.max(1)).unwrap_or(u32::MAX);
-        self.usual = if self.usual.is_zero() {
-            of_one
-        } else {
-            (7 * self.usual + of_one) / 8
-        };
+        self.usual = (7 * self.usual + of_one) / 8;
+        self.times = self.times.saturating_add(1);
         self.last = Some(self.now);
     }
 
@@ -61,6 +61,11 @@ impl Moves {
         let least = (IDLE_FACTOR * self.usual).max(MIN_IDLE);
         (self.now.saturating_sub(last) >= least).then_some(last)
     }
+
+    /// Whether no batch has come for so long that a step would be over.
+    pub(super) fn stand_still(&self) -> bool {
+        self.times >= SETTLED && self.idle_since().is_some()
+    }
 }
 
 #[cfg(test)]
@@ -68,16 +73,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_step_is_usual_from_the_second_batch_on() {
+    fn slow_steps_are_no_standstill_before_their_time_is_known() {
         let mut moves = Moves::default();
-        let mut stands_at = |at, batches| {
+        let mut stands = |at| {
             moves.at(Duration::from_secs(at));
-            let stands = moves.idle_since().is_some();
-            moves.moved(batches);
+            let stands = moves.stand_still();
+            moves.moved(1);
             stands
         };
-        assert!(!stands_at(4, 1) && stands_at(8, 1));
-        assert!(!stands_at(12, 1) && !stands_at(16, 1) && stands_at(30, 1));
+        let each = (1..=20).map(|batch| stands(4 * batch));
+        assert_eq!(each.filter(|stands| *stands).count(), 0);
+        assert!(stands(100));
     }
 
     #[test]
