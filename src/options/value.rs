@@ -135,19 +135,6 @@ pub(crate) fn speed(text: &str) -> Result<f64, Hinted> {
     number(text, 0.01..=1000.0, hint)
 }
 
-/// Parses the size of images to create: a limit keeps a slip from filling the disk.
-#[cfg(feature = "lab")]
-pub(crate) fn dataset_size(text: &str) -> Result<u64, Hinted> {
-    let size = bytes(text)?;
-    if size > 1 << 40 {
-        return Err(Hinted::new(
-            "out of range",
-            "use at most 1TiB, such as 64MiB",
-        ));
-    }
-    Ok(size)
-}
-
 /// Parses a number of bytes with or without a unit: `64MiB`, `2GB`, `4000000`.
 pub(crate) fn bytes(text: &str) -> Result<u64, Hinted> {
     const UNITS: [(&str, u64); 9] = [

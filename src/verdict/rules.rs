@@ -152,7 +152,7 @@ fn first_of<'a>(
 }
 
 /// Whether the queue was seen empty in less than half of the time that the trainer waits: it waits for workers that start,
-/// or for those of a validation.
+/// for those of a validation, or for one batch while others are ready.
 fn waits_beside_the_queue(context: &Context<'_>) -> bool {
     let wait = context.wait().zip(context.queue_empty());
     wait.is_some_and(|(wait, empty)| empty.0 < wait.share.0 / 2.0)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::Hinted;
-use crate::options::value::number;
+use crate::options::value::{bytes, number};
 
 /// Parses a time in milliseconds, with or without a fraction.
 pub(super) fn milliseconds(text: &str) -> Result<Duration, Hinted> {
@@ -16,4 +16,16 @@ pub(super) fn milliseconds(text: &str) -> Result<Duration, Hinted> {
 pub(super) fn factor(text: &str) -> Result<f64, Hinted> {
     let hint = "use a number from 0 to 1000, such as 0.5";
     number(text, 0.0..=1000.0, hint)
+}
+
+/// Parses the size of images to create: a limit keeps a slip from filling the disk.
+pub(super) fn dataset_size(text: &str) -> Result<u64, Hinted> {
+    let size = bytes(text)?;
+    if size > 1 << 40 {
+        return Err(Hinted::new(
+            "out of range",
+            "use at most 1TiB, such as 64MiB",
+        ));
+    }
+    Ok(size)
 }

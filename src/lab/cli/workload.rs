@@ -9,7 +9,7 @@ use super::value;
 use crate::error::Hinted;
 use crate::lab::workload::presets::{self, DEFAULT, PRESETS, Preset};
 use crate::lab::workload::settings::{DeviceKind, JobSettings, Load, StepTime, WorkerLaunch};
-use crate::options::value::{dataset_size, span};
+use crate::options::value::span;
 
 /// Settings of the built-in job; the preset gives those that are omitted.
 #[expect(
@@ -84,7 +84,7 @@ pub struct WorkloadArgs {
     device: Option<DeviceKind>,
 
     /// Size of the image files to generate, e.g. `64MiB`; kept in the cache directory
-    #[arg(long, value_name = "BYTES", value_parser = dataset_size)]
+    #[arg(long, value_name = "BYTES", value_parser = value::dataset_size)]
     pub dataset_size: Option<u64>,
 
     /// Read image files with direct I/O, bypassing the page cache

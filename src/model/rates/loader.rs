@@ -215,8 +215,7 @@ pub(super) fn load_ms(
     } else {
         workers.iter().map(|worker| Some(worker.busy?.0)).sum()
     };
-    let timed = if busy? > 0.0 { timed(workers) } else { 1.0 };
-    Some(busy? * period_ms / timed)
+    Some(busy? * period_ms / timed(workers))
 }
 
 /// Returns the part of the batches that comes from workers whose load time is known: one that no poll found busy made

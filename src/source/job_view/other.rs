@@ -75,23 +75,23 @@ pub(super) fn add(
         }
         loaders[at].name = main.behind.map(str::to_owned);
     }
-    let pytorch = |loader: &&LoaderSample| is_pytorch(loader, main);
+    let pytorch = |loader: &LoaderSample| is_pytorch(loader, main);
     if main.asks.is_none() && main.queue.is_none() {
         return;
     }
-    if name.is_none() && loaders.iter().any(|loader| pytorch(&loader)) {
+    if name.is_none() && loaders.iter().any(pytorch) {
         return;
     }
     // A stage after PyTorch's loader passes on batches that are already counted there.
-    let mut counting = loaders.iter().filter(pytorch);
-    let counted = counting.any(|loader| loader.batches.is_some());
+    let counted = |loader: &LoaderSample| pytorch(loader) && loader.batches.is_some();
+    let counted = loaders.iter().any(counted);
     let taken = main.queue.filter(|_| !counted).map(|(taken, _)| taken);
     let batches = taken.map(|count| BatchCount {
         count,
         source: BatchClock::Queue,
     });
     let queue = main.queue.and_then(|(_, queue)| queue);
-    let Some(at) = loaders.iter().position(|loader| !pytorch(&loader)) else {
+    let Some(at) = loaders.iter().position(|loader| !pytorch(loader)) else {
         return loaders.push(LoaderSample {
             name,
             queue,

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::beats::Beats;
 use super::blocked::Blocked;
 use super::count_activity;
 use super::python_view::PythonView;
@@ -26,27 +25,23 @@ pub(super) struct GilWait {
 
 impl GilWait {
     /// Returns whether `thread` waits for the lock: it sleeps on the lock's futex, or was woken from that, as happens every
-    /// 5 ms, and has not been on a CPU since. Locks of PyTorch, the driver and queues are other futexes. `times`: how often
-    /// it has been put on a CPU.
+    /// 5 ms, and has not been on a CPU since. Locks of PyTorch, the driver and queues are other futexes. `None` if the lock
+    /// is not known. `times`: how often the thread has been put on a CPU.
     pub(super) fn poll(
         &mut self,
         thread: &ThreadView,
         poll: Polled,
         times: Option<u64>,
         python: &PythonView,
-        beats: &mut Beats,
-    ) -> bool {
+    ) -> Option<bool> {
         let before = self.run_before.take();
-        let Some(stacks) = python.attached().filter(|stacks| stacks.has_gil()) else {
-            return false;
-        };
-        beats.tally.gil.get_or_insert_default();
+        let stacks = python.attached().filter(|stacks| stacks.has_gil())?;
         let waits = match poll.blocked {
             Blocked::Lock => (thread.futex()).is_some_and(|futex| stacks.waits_for_gil(futex)),
             _ => poll.is_about_to_run(before, times),
         };
         self.run_before = times.filter(|_| waits);
-        waits
+        Some(waits)
     }
 
     /// Counts the function of the thread that holds the lock.

@@ -129,8 +129,11 @@ impl MainView {
             return self.switch_back_to_main();
         };
         let times = scheduled.map(|scheduled| scheduled.times);
-        let gil = &mut self.gil;
-        let for_gil = gil.poll(&self.thread, poll, times, &self.python, &mut self.beats);
+        let for_gil = (self.gil).poll(&self.thread, poll, times, &self.python);
+        if for_gil.is_some() {
+            self.beats.tally.gil.get_or_insert_default();
+        }
+        let for_gil = for_gil == Some(true);
         let doing = self.doing(now, poll, times, for_gil);
         let inside = doing.is_in_loader();
         self.iterators.count_wait(inside, poll.polled);

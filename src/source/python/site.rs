@@ -379,8 +379,8 @@ mod tests {
     use crate::loaders::Meaning;
 
     /// Functions by letters, outermost first: `g` a generator, `n` an iterator's `__next__`, `q` a queue's `get`, `k` one
-    /// written by hand that waits, `l` one whose caller keeps what it reads (`L` where it does not read), `y` one written in C, `b` a backward pass, `h` a layer of a model, `e` a
-    /// generator expression, `r` a wait for what a pipe brings.
+    /// written by hand that waits, `l` one whose caller keeps what it reads (`L` where it does not read), `y` one written
+    /// in C, `b` a backward pass, `h` a layer of a model, `e` a generator expression, `r` a wait for what a pipe brings.
     fn stack(letters: &str) -> Vec<Call> {
         let call = |letter: char| Call {
             code: letter.to_ascii_lowercase() as usize,

@@ -121,10 +121,8 @@ fn time_shares(view: &View<'_>, workers: &[WorkerRates]) -> Vec<BarPart> {
         (WorkerNow::Handover, mean(|worker| Some(worker.handover?.0))),
     ];
     let other = other.map(|(now, share)| (now, share.unwrap_or(0.0)));
-    let sum: f64 = other.iter().map(|(_, share)| share).sum();
-    let wants = (busy - sum).max(0.0);
-    let waits = mean(|worker| Some(worker.wants_cpu()?.1.unwrap_or_default().0));
-    let waits = waits.map_or(0.0, |waits| waits.min(wants));
+    let wants = mean(|worker| Some(worker.wants_cpu()?.0.0)).unwrap_or(0.0);
+    let waits = mean(|worker| Some(worker.wants_cpu()?.1.unwrap_or_default().0)).unwrap_or(0.0);
     let cpu = [
         (WorkerNow::Cpu, wants - waits),
         (WorkerNow::Runnable, waits),
