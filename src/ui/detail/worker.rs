@@ -23,7 +23,7 @@ const LANES: [(&str, &[WorkerNow]); 6] = [
     ("waiting for index", &[WorkerNow::Idle]),
     ("reading", &[WorkerNow::Read, WorkerNow::Network]),
     ("on the CPU", &[WorkerNow::Cpu, WorkerNow::Starting]),
-    ("not running", &[WorkerNow::Runnable]),
+    ("runnable", &[WorkerNow::Runnable]),
     ("blocked on queue", &[WorkerNow::Handover]),
     (
         "asleep, stopped",
@@ -125,7 +125,7 @@ fn time(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>>
         ("reading, disk", WorkerNow::Read, worker.disk),
         ("reading, network", WorkerNow::Network, worker.network),
         ("on the CPU", WorkerNow::Cpu, running),
-        ("not running", WorkerNow::Runnable, not_running),
+        ("runnable", WorkerNow::Runnable, not_running),
         ("blocked on queue", WorkerNow::Handover, worker.handover),
         ("asleep", WorkerNow::Sleep, worker.asleep),
         ("stopped", WorkerNow::Stopped, worker.stopped),
