@@ -8,7 +8,7 @@
 use super::context::Context;
 use super::level::SLIGHT;
 use super::rules::Cause;
-use super::workers::{cpu_feeds, cpu_per_worker};
+use super::workers::cpu_feeds_now;
 use super::{Expected, Interval, Kind, WorkerAdvice};
 use crate::model::rates::LoaderRates;
 use crate::units::Share;
@@ -43,7 +43,7 @@ pub(super) fn what_if(
         // The time in which a worker waits for a CPU is no work.
         load_ms: load.ok_or_else(|| unknown("the load time"))? * delayed.complement().0,
         step_ms: step.ok_or_else(|| unknown("the step time"))?,
-        fed: fed(context),
+        fed: cpu_feeds_now(context),
         wait: wait.into(),
     };
     if pipeline.load_ms <= 0.0 || pipeline.step_ms <= 0.0 {
@@ -95,22 +95,6 @@ fn another_limit(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Opt
             "workers wait for the {what} {share} of their busy time, and all of them share it"
         ))
     })
-}
-
-/// Returns the number of workers that the CPUs can feed now: limited by what the job may use, and by what other
-/// programs leave.
-fn fed(context: &Context<'_>) -> Option<f64> {
-    let allowed = cpu_feeds(context)?;
-    let host = &context.rates.host;
-    let ranks = context.job.ranks.len().max(1) as f64;
-    let unused = host
-        .cpu
-        .map(|busy| f64::from(host.cpus) * busy.complement().0 / ranks);
-    let within_reach = unused
-        .zip(context.workers_cpu())
-        .zip(cpu_per_worker(context));
-    let within_reach = within_reach.map(|((unused, own), each)| (unused.max(0.0) + own) / each);
-    Some(within_reach.map_or(allowed, |reach| reach.min(allowed)))
 }
 
 struct Pipeline {

@@ -99,7 +99,7 @@ fn cpu_allows(context: &Context<'_>) -> Option<u32> {
 }
 
 /// Returns the same with a fraction: the remaining CPU time over that of a worker. `None` if CPUs do not limit them.
-pub(super) fn cpu_feeds(context: &Context<'_>) -> Option<f64> {
+fn cpu_feeds(context: &Context<'_>) -> Option<f64> {
     let per_worker = cpu_per_worker(context)?;
     let ranks = context.job.ranks.len().max(1) as f64;
     let trainer = context.rank.main_cpu.map_or(0.0, |cpu| cpu.0);
@@ -112,8 +112,23 @@ pub(super) fn cpu_feeds(context: &Context<'_>) -> Option<f64> {
     Some(left / per_worker)
 }
 
+/// Returns the same, limited also by the CPU time that other programs leave.
+pub(super) fn cpu_feeds_now(context: &Context<'_>) -> Option<f64> {
+    let allowed = cpu_feeds(context)?;
+    let host = &context.rates.host;
+    let ranks = context.job.ranks.len().max(1) as f64;
+    let unused = host
+        .cpu
+        .map(|busy| f64::from(host.cpus) * busy.complement().0 / ranks);
+    let within_reach = unused
+        .zip(context.workers_cpu())
+        .zip(cpu_per_worker(context));
+    let within_reach = within_reach.map(|((unused, own), each)| (unused.max(0.0) + own) / each);
+    Some(within_reach.map_or(allowed, |reach| reach.min(allowed)))
+}
+
 /// Returns the CPUs that a worker uses while it has work, at most one. `None` if that is not known, or almost zero.
-pub(super) fn cpu_per_worker(context: &Context<'_>) -> Option<f64> {
+fn cpu_per_worker(context: &Context<'_>) -> Option<f64> {
     let busy: f64 = context
         .workers()
         .iter()
@@ -152,6 +167,9 @@ pub(super) fn gain(stall: Interval, at_most: f64) -> String {
     format!("up to {middle}x faster{}", range.unwrap_or_default())
 }
 
+/// Ratio of two gains from which on both are worth saying.
+const MORE: f64 = 1.1;
+
 /// Returns the advised number of workers with its gain and its cost. `None` if none is advised.
 pub(super) fn more_workers(
     context: &Context<'_>,
@@ -165,9 +183,12 @@ pub(super) fn more_workers(
         (false, _) => "num_workers",
     };
     let (now, advised) = (workers.now, workers.advised?);
-    // The gain is at most the ratio of the numbers of workers with a CPU each, and at most that of free loading.
-    let with_a_cpu = cpu_feeds(context).map_or(f64::from(advised), |fed| fed.min(advised.into()));
-    let gain = gain(stall, with_a_cpu / f64::from(now.max(1)));
+    let most = |fed| most_gain(now, advised, fed);
+    let (beside, alone) = (most(cpu_feeds_now(context)), most(cpu_feeds(context)));
+    let reached = |most: f64| speedup(stall.share).min(most);
+    let others = (reached(alone) >= MORE * reached(beside))
+        .then(|| format!(", {:.1}x without other programs", reached(alone)));
+    let gain = gain(stall, beside);
     let limit = match (workers.match_step, workers.cpu_allows) {
         (Some(wanted), Some(cpus)) if cpus < wanted => {
             format!("all that the CPUs allow; the step needs {wanted}")
@@ -182,6 +203,14 @@ pub(super) fn more_workers(
         let batches = factor.saturating_mul(advised.saturating_sub(now));
         format!("; {batches} more batches in memory")
     });
-    let cost = reserve.unwrap_or_default();
-    Some(format!("{name} {now} -> {advised} ({limit}): {gain}{cost}"))
+    let (others, cost) = (others.unwrap_or_default(), reserve.unwrap_or_default());
+    Some(format!(
+        "{name} {now} -> {advised} ({limit}): {gain}{others}{cost}"
+    ))
+}
+
+/// Returns how many times as much the advised number of workers load, if the CPUs feed so many.
+fn most_gain(now: u32, advised: u32, fed: Option<f64>) -> f64 {
+    let at_work = |workers: u32| fed.map_or(workers.into(), |fed| fed.min(workers.into()));
+    at_work(advised) / at_work(now.max(1)).max(0.01)
 }
