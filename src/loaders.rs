@@ -103,6 +103,7 @@ struct NotData {
 struct DataSite {
     calls: Vec<Pattern>,
     hands_over: Vec<Pattern>,
+    results: Vec<Pattern>,
     takes: Vec<Pattern>,
     reads: Vec<Pattern>,
     waits: Vec<Pattern>,
@@ -197,6 +198,8 @@ pub(crate) struct Meaning {
     pub asks: bool,
     /// Whether the standard library hands something over here.
     pub hands_over: bool,
+    /// Whether that is the result of a call that was submitted before.
+    pub result: bool,
     /// Whether a function of the program's own does while it waits, where the thread trains.
     pub takes: bool,
     /// Whether a library reads samples from files here, where the thread trains.
@@ -273,6 +276,7 @@ impl Names {
             names.not_data.extend(own.not_data);
             names.data_site.calls.extend(own.data_site.calls);
             names.data_site.hands_over.extend(own.data_site.hands_over);
+            names.data_site.results.extend(own.data_site.results);
             names.data_site.takes.extend(own.data_site.takes);
             names.data_site.reads.extend(own.data_site.reads);
             names.data_site.waits.extend(own.data_site.waits);
@@ -298,6 +302,7 @@ impl Names {
             not_data: not_data.map(|other| other.means.as_str()),
             asks: any(&self.data_site.calls),
             hands_over: any(&self.data_site.hands_over),
+            result: any(&self.data_site.results),
             takes: any(&self.data_site.takes),
             reads: any(&self.data_site.reads),
             waits: any(&self.data_site.waits),
@@ -416,6 +421,8 @@ mod tests {
         assert!(!meaning("get_loss", "mine.py").asks);
         assert!(meaning("backward", "torch/_tensor.py").trains);
         assert!(meaning("get", "queue.py").hands_over);
+        assert!(!meaning("get", "queue.py").result);
+        assert!(meaning("result", "concurrent/futures/_base.py").result);
         assert!(meaning("wait", "threading.py").waits && !meaning("wait", "mine.py").waits);
     }
 

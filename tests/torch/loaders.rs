@@ -706,6 +706,14 @@ fn work_between_epochs_that_is_in_no_loader() {
     .check();
 }
 
+/// A result that the loop drops is no batch.
+#[test]
+fn wait_for_a_checkpoint_that_another_thread_writes() {
+    let checkpoint = loader("checkpoint_in_a_thread", "torch").loads(1000, 10, 1);
+    let said = ExpectedVerdict::RightOrUnknown("waits");
+    Loader { said, ..checkpoint }.check();
+}
+
 #[test]
 fn training_in_a_thread() {
     let in_thread = loader("train_in_thread", "torch");

@@ -47,7 +47,7 @@ pub(super) fn brings(frames: &[Frame], memory: &Memory) -> Range<usize> {
 }
 
 fn is_brought(called: &Frame, caller: &Frame, memory: &Memory) -> Result<bool, PythonError> {
-    if caller.code.library || !caller.keeps(memory)? {
+    if caller.code.library || caller.keeps(memory)? != Some(true) {
         return Ok(false);
     }
     for argument in called.arguments(memory)? {
@@ -56,6 +56,17 @@ fn is_brought(called: &Frame, caller: &Frame, memory: &Memory) -> Result<bool, P
         }
     }
     Ok(true)
+}
+
+/// Whether the program waits for a call that it submitted before, and drops the result: that was made for what it does,
+/// such as to write a checkpoint. False if that is not known.
+pub(super) fn drops_result(frames: &[Frame], memory: &Memory) -> bool {
+    let own = frames.iter().position(|frame| !frame.code.library);
+    own.is_some_and(|own| {
+        let called = own.checked_sub(1).map(|called| &frames[called]);
+        called.is_some_and(|called| called.code.meaning.result)
+            && (frames[own].keeps(memory)).is_ok_and(|kept| kept == Some(false))
+    })
 }
 
 /// Whether an object is a tensor or a dict, as batches are, or a list or tuple whose first item is or holds one.

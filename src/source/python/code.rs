@@ -97,12 +97,11 @@ impl Code {
         memory.text(name).map(Some)
     }
 
-    /// Whether it does something with what its instruction gives, which is the unit of this index. False if that is not
+    /// Whether it does something with what its instruction gives, which is the unit of this index. `None` if that is not
     /// known.
-    pub(super) fn keeps(&self, memory: &Memory, unit: usize) -> Result<bool, PythonError> {
+    pub(super) fn keeps(&self, memory: &Memory, unit: usize) -> Result<Option<bool>, PythonError> {
         let code = self.units(memory, unit, MAX_CACHES + 1)?;
-        let kept = code.and_then(|code| is_kept(memory.layout.bytecode.opcodes, &code, unit));
-        Ok(kept.unwrap_or(false))
+        Ok(code.and_then(|code| is_kept(memory.layout.bytecode.opcodes, &code, unit)))
     }
 
     /// Returns its bytecode up to the unit of this index, and up to so `many` more. `None` if it is too long.

@@ -36,10 +36,10 @@ impl Frame {
         unit.map_or(Ok(None), |unit| self.code.called(memory, unit))
     }
 
-    /// Whether it does something with what it is calling returns. False if that is not known.
-    pub(super) fn keeps(&self, memory: &Memory) -> Result<bool, PythonError> {
+    /// Whether it does something with what it is calling returns. `None` if that is not known.
+    pub(super) fn keeps(&self, memory: &Memory) -> Result<Option<bool>, PythonError> {
         let unit = self.unit(memory)?;
-        unit.map_or(Ok(false), |unit| self.code.keeps(memory, unit))
+        unit.map_or(Ok(None), |unit| self.code.keeps(memory, unit))
     }
 
     /// Returns the objects of its positional arguments; of one that was assigned to, what it has now.

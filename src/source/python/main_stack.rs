@@ -2,7 +2,7 @@
 //!
 //! Does not depend on how stacks are read or on time.
 
-use super::brings::brings;
+use super::brings::{brings, drops_result};
 use super::call::Call;
 use super::frame::Frame;
 use super::frames::Walked;
@@ -281,6 +281,11 @@ impl Stacks {
             stack[frames.len() - 1 - takes].takes = true;
         }
         let memory = self.memory;
+        if drops_result(frames, &memory) {
+            for call in &mut stack {
+                call.meaning.hands_over = false;
+            }
+        }
         if !stack.iter().any(|call| call.takes) && self.may_bring(walked, context) {
             for called in brings(frames, &memory) {
                 stack[frames.len() - 1 - called].brings = true;
