@@ -109,6 +109,8 @@ struct DataSite {
     waits: Vec<Pattern>,
     sent: Vec<Pattern>,
     layers: Vec<Pattern>,
+    modules: Vec<Pattern>,
+    transforms: Vec<Pattern>,
     trains: Vec<Pattern>,
 }
 
@@ -210,6 +212,10 @@ pub(crate) struct Meaning {
     pub sent: bool,
     /// Whether it is a layer of a model.
     pub layer: bool,
+    /// Whether it calls a module, which may be a model or a transform.
+    pub module: bool,
+    /// Whether it is a transform of samples.
+    pub transform: bool,
     /// Whether only training does this.
     pub trains: bool,
 }
@@ -282,6 +288,8 @@ impl Names {
             names.data_site.waits.extend(own.data_site.waits);
             names.data_site.sent.extend(own.data_site.sent);
             names.data_site.layers.extend(own.data_site.layers);
+            names.data_site.modules.extend(own.data_site.modules);
+            names.data_site.transforms.extend(own.data_site.transforms);
             names.data_site.trains.extend(own.data_site.trains);
             names
         })
@@ -308,6 +316,8 @@ impl Names {
             waits: any(&self.data_site.waits),
             sent: any(&self.data_site.sent),
             layer: any(&self.data_site.layers),
+            module: any(&self.data_site.modules),
+            transform: any(&self.data_site.transforms),
             trains: any(&self.data_site.trains),
         }
     }

@@ -497,6 +497,7 @@ fn any_tally(mut next: impl FnMut() -> u64) -> MainTally {
         stopped: next(),
         unseen: next(),
         in_generator: next(),
+        preparing: next(),
         dispatched: next(),
         pinning: next(),
         starting: next(),

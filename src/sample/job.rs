@@ -177,6 +177,9 @@ pub struct MainTally {
     /// Part of `unseen`: in a generator, perhaps making a batch, whichever loader feeds the generator.
     #[serde(default)]
     pub in_generator: u64,
+    /// Part of `unseen`: at work outside the loader, perhaps on a batch: before the model gets it, or between epochs.
+    #[serde(default)]
+    pub preparing: u64,
     /// Part of `waiting`: for a batch that another rank reads and sends.
     #[serde(default)]
     pub dispatched: u64,
@@ -207,7 +210,7 @@ pub struct MainTally {
     pub ready: Option<ReadyTally>,
 }
 
-counts!(MainTally: polls, observed, waiting, receiving, loading, running, other, disk, stopped, in_generator, dispatched, pinning, starting, network, blocked, delayed, delayed_in_loader, delay);
+counts!(MainTally: polls, observed, waiting, receiving, loading, running, other, disk, stopped, in_generator, preparing, dispatched, pinning, starting, network, blocked, delayed, delayed_in_loader, delay);
 
 impl MainTally {
     /// Returns the polls in the loader.

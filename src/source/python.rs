@@ -21,6 +21,7 @@ mod memory;
 mod naming;
 mod opcodes;
 mod polled_deque;
+mod preparation;
 mod queues;
 mod reach;
 mod shape;
@@ -48,6 +49,7 @@ pub use self::main_stack::{Asks, AsleepIn, MainStack, ThreadContext};
 use self::memory::Memory;
 use self::naming::{CodeLocation, activity, worker_frame, worker_phase};
 pub use self::naming::{InLoader, WorkerPhase};
+use self::preparation::Preparation;
 pub use self::queues::QueueState;
 use self::queues::Queues;
 use self::reach::Reach;
@@ -90,6 +92,7 @@ pub struct Stacks {
     worker_loop: Option<WorkerLoop>,
     /// Places in a trainer's main thread, learned stack by stack.
     sites: Sites,
+    preparation: Preparation,
     /// The newest stack of the main thread.
     last: Option<Walked>,
     queues: Queues,
@@ -154,6 +157,7 @@ impl Stacks {
             walker: Walker::new(interpreter),
             worker_loop: None,
             sites: Sites::default(),
+            preparation: Preparation::default(),
             last: None,
             queues: Queues::default(),
             threads: ThreadCache::default(),
@@ -289,6 +293,7 @@ impl Stacks {
     pub fn follow(&mut self, thread: Option<usize>) {
         self.walker.follow(thread);
         self.sites = Sites::default();
+        self.preparation = Preparation::default();
         self.queues = Queues::default();
         self.last = None;
     }

@@ -67,7 +67,8 @@ fn off(tier: Tier) -> f64 {
 }
 
 /// Returns the probability that the wait share is on this kind's side of the threshold. At least a half: a kind that is
-/// decided by other waits or by the GPU may be right for any share.
+/// decided by other waits or by the GPU may be right for any share. No more where time that may have been waits would make
+/// it another kind: that is no matter of chance.
 fn side_probability(kind: Kind, wait: Estimate, off: f64) -> f64 {
     let above = |threshold: f64| {
         let distance = wait.share.0 - threshold;
@@ -84,7 +85,8 @@ fn side_probability(kind: Kind, wait: Estimate, off: f64) -> f64 {
         Kind::Balanced => above(SLIGHT) - above(MODERATE),
         _ => 0.8,
     };
-    chance.max(0.5)
+    let hides = kind == Kind::ComputeBound && wait.share.0 + wait.unclear.0 >= MODERATE;
+    if hides { 0.5 } else { chance.max(0.5) }
 }
 
 /// Returns the share of the normal distribution below `halves` halves of its 95 % interval: the logistic curve, at most

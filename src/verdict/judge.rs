@@ -214,10 +214,10 @@ fn judged(
     if is_unclear(&wait)
         && !vouched_for
         && early::is_enough(progress)
-        && previous_kind != Some(kind)
+        && (previous_kind != Some(kind) || wait.is_lost())
     {
         let text = format!("the wait share may be {}", anywhere(&wait));
-        let why = unclear(context.job.access, &wait);
+        let why = unclear(context, &wait);
         let mut verdict = unknown(context, progress, missing, Some(why));
         verdict.evidence.insert(0, against("wait-unclear", text));
         return verdict;

@@ -156,7 +156,14 @@ pub(super) fn anywhere(wait: &Estimate) -> String {
 }
 
 /// Returns the missing signal if the share of the waits is unclear.
-pub(super) fn unclear(access: Tier, wait: &Estimate) -> Missing {
+pub(super) fn unclear(context: &Context<'_>, wait: &Estimate) -> Missing {
+    let mut missing = too_wide(context.job.access, wait);
+    missing.why += &main_functions(context);
+    missing
+}
+
+/// Returns why the interval is wide.
+fn too_wide(access: Tier, wait: &Estimate) -> Missing {
     // Without stacks, the loader is known but not what it waits for.
     if access == Tier::T1 && wait.unclear.0 > HIGH && wait.unknown == Share::ZERO {
         let why = format!(
@@ -166,14 +173,10 @@ pub(super) fn unclear(access: Tier, wait: &Estimate) -> Missing {
         );
         return Missing::new(DATA_WAITS, why, LET_IT_REPORT);
     }
-    // Without the time in which the loader was not recognised, the interval would be clear.
-    let unrecognised =
-        wait.unknown > Share::ZERO && wait.high.0 - wait.low.0 - wait.unknown.0 <= UNCLEAR;
-    let why = if unrecognised {
-        format!(
-            "the loader was not recognised {} of the time: then, waits for data cannot be told from other work",
-            wait.unknown
-        )
+    // Without this time, the interval would be clear.
+    let unknown = Share(wait.unknown.0.max(wait.unclear.0));
+    let why = if unknown > Share::ZERO && wait.high.0 - wait.low.0 - unknown.0 <= UNCLEAR {
+        format!("{unknown} of the time, waits for data cannot be told from other work")
     } else {
         let range = anywhere(wait);
         format!("too little was seen: the waits' share may be {range}")
@@ -197,8 +200,8 @@ mod tests {
             unclear: Share(unknown),
             early: None,
         };
-        assert!(!is_unclear(&wait(0.0, 0.15)));
-        assert!(is_unclear(&wait(0.0, 0.3)));
+        assert!(!is_unclear(&wait(0.0, 0.08)));
+        assert!(is_unclear(&wait(0.0, 0.15)));
         assert!(!is_unclear(&wait(0.4, 0.3)));
     }
 
@@ -214,10 +217,10 @@ mod tests {
                 unclear: Share(unknown),
                 early: None,
             };
-            unclear(Tier::T2, &wait).why
+            too_wide(Tier::T2, &wait).why
         };
-        assert!(why(0.8).contains("was not recognised 80 %"), "{}", why(0.8));
-        assert!(why(0.8).contains("waits for data cannot be told from other work"));
+        let unrecognised = "80 % of the time, waits for data cannot be told from other work";
+        assert_eq!(why(0.8), unrecognised);
         assert!(why(0.1).starts_with("too little was seen: "));
         // The loader was recognised all the time.
         let asleep = Estimate {
@@ -225,10 +228,10 @@ mod tests {
             unclear: Share(0.26),
             ..Estimate::default()
         };
-        let why = |access| unclear(access, &asleep).why;
+        let why = |access| too_wide(access, &asleep).why;
         let blind = "the main thread waits for another thread 26 %";
         assert!(why(Tier::T1).starts_with(blind), "{}", why(Tier::T1));
-        let seen = "too little was seen: the waits' share may be anywhere from 0 % to 37 %";
+        let seen = "26 % of the time, waits for data cannot be told from other work";
         assert_eq!(why(Tier::T2), seen);
     }
 }

@@ -671,6 +671,14 @@ fn work_in_the_main_thread_after_the_loader() {
     Loader { share, ..collate }.check();
 }
 
+/// The same in the loop itself: that may be a part of the step.
+#[test]
+fn work_in_the_main_thread_before_the_model() {
+    let work = loader("work_before_the_model", "torch").loads(50, 1, 2);
+    let said = ExpectedVerdict::RightOrUnknown("in augment");
+    Loader { said, ..work }.check();
+}
+
 #[test]
 fn queue_that_the_main_thread_fills() {
     loader("log_queue", "torch").learned().check();

@@ -23,6 +23,8 @@
 //!   as for unreported time. The same goes for polls before it was known where the main thread requests its batches
 //!   (`before`), except that waits for a PyTorch loader were recognised as waits then, too. For an early verdict these polls
 //!   do not count once as much was seen since: it is on the time since.
+//! - Polls at which the main thread worked on something outside the loader that may be a batch (`preparing`) may all have
+//!   been loading, whatever feeds it: they raise the upper end alone.
 //! - Polls that misjudge how long the main thread was ready, which the kernel counts exactly, may misjudge what it did
 //!   by as much: both ends allow for that, beyond two standard deviations. So they do for what delayed polls may get
 //!   wrong, unless batches are so slow that a poll hardly misses what it was meant to see.
@@ -51,15 +53,23 @@ const UNPACKING: f64 = 0.1;
 
 /// If it is not clear in more than `UNCLEAR` of the time whether the main thread was in the loader, and less than `SEEN` of
 /// it were surely waits, the share of waits is not known.
-const UNCLEAR: f64 = 0.2;
+const UNCLEAR: f64 = 0.1;
 const SEEN: f64 = 0.1;
 
 impl Estimate {
     /// Returns the share. `None` if too much of the time may have been waits or not: then `share` is only what was seen of
     /// them, and the interval is what is known.
     pub fn point(&self) -> Option<Share> {
-        let hidden = self.unclear.0 > UNCLEAR && self.low.0 < SEEN;
-        (!hidden).then_some(self.share)
+        (!self.hides(UNCLEAR)).then_some(self.share)
+    }
+
+    /// Whether more of the time may have been waits than a verdict can stand that was clear before.
+    pub fn is_lost(&self) -> bool {
+        self.hides(2.0 * UNCLEAR)
+    }
+
+    fn hides(&self, more_than: f64) -> bool {
+        self.unclear.0 > more_than && self.low.0 < SEEN
     }
 }
 
@@ -92,7 +102,9 @@ pub(super) fn wait(
     blocks: &Blocks,
 ) -> Estimate {
     let (tally, before) = (&grown.tally, grown.before as f64);
-    let unseen = tally.unseen as f64;
+    // Of these, what it was doing is known, but not what for.
+    let preparing = (tally.preparing as f64).min(tally.unseen as f64);
+    let unseen = tally.unseen as f64 - preparing;
     let unknown = match may_be {
         Unclassified::Unknown => unseen.min(tally.polls as f64 - 1.0),
         Unclassified::Loads | Unclassified::Workers | Unclassified::WorkersNoStacks(_) => 0.0,
@@ -115,7 +127,7 @@ pub(super) fn wait(
     };
     let skew = grown.skew.0;
     let observed = observed(tally, polls);
-    let with_hidden = (p + hidden / polls).min(1.0);
+    let with_hidden = (p + (hidden + preparing) / polls).min(1.0);
     let ends = |(low, high): (f64, f64), z: f64, known: f64, waited_before: f64| {
         let high = high
             .max(p + MIN_WIDTH)
@@ -142,8 +154,8 @@ pub(super) fn wait(
         unknown: Share(1.0 - known),
         unclear: match may_be {
             // On a CPU, it hides no more than the unpacking of batches.
-            Unclassified::Workers => Share(asleep / polls).clamped(),
-            _ => Share(unseen / tally.polls as f64).clamped(),
+            Unclassified::Workers => Share((asleep + preparing) / polls).clamped(),
+            _ => Share(tally.unseen as f64 / tally.polls as f64).clamped(),
         },
         early: blocks.bounds(p, observed).map(early),
     }

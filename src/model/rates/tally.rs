@@ -199,6 +199,7 @@ fn post_stratified(polled: MainTally) -> MainTally {
     let outside = outside.saturating_add(polled.other);
     let unseen = part(polled.unseen, outside, running + disk + other);
     let in_generator = part(polled.in_generator, outside, running + disk + other);
+    let preparing = part(polled.preparing, outside, running + disk + other);
     let dispatched = part(polled.dispatched, polled.waiting, waiting);
     let pinning = part(polled.pinning, polled.waiting, waiting);
     let network = part(polled.network, polled.loading, loading);
@@ -214,6 +215,7 @@ fn post_stratified(polled: MainTally) -> MainTally {
         stopped,
         unseen,
         in_generator,
+        preparing,
         dispatched,
         pinning,
         network,

@@ -1228,6 +1228,35 @@ fn unseen_polls_raise_only_the_upper_bound() {
     close(blindly.unclear.0, 0.1);
 }
 
+/// On a CPU, too, and whatever feeds the trainer.
+#[test]
+fn work_that_may_be_on_a_batch_raises_only_the_upper_bound() {
+    let mut tally = MainTally {
+        polls: 1000,
+        waiting: 200,
+        running: 800,
+        ..MainTally::default()
+    };
+    let seen = estimate_of(tally, 500);
+    (tally.unseen, tally.preparing) = (400, 400);
+    for unclassified in [
+        estimate::Unclassified::Workers,
+        estimate::Unclassified::Loads,
+        estimate::Unclassified::Unknown,
+    ] {
+        let unclear = estimate::wait(
+            &polled(tally, 0),
+            &no_waits(),
+            500,
+            unclassified,
+            &Blocks::default(),
+        );
+        assert_eq!((unclear.share, unclear.low), (seen.share, seen.low));
+        close(unclear.unclear.0, 0.4);
+        assert!((0.6..0.65).contains(&unclear.high.0), "{}", unclear.high);
+    }
+}
+
 #[test]
 fn own_cpu_is_a_difference() {
     let mut newer = machine(6.0);

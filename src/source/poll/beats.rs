@@ -26,6 +26,8 @@ pub(super) struct Beat {
     pub(super) unclear: bool,
     /// The same, whichever loader feeds the thread: it may be making a batch in a generator.
     pub(super) in_generator: bool,
+    /// The same: it may be working on a batch outside the loader, before the model gets it or between epochs.
+    pub(super) prepares: bool,
     pub(super) saves: bool,
     /// What it waits for outside a loader, if that is not a batch.
     pub(super) not_data: Option<&'static str>,
@@ -54,7 +56,7 @@ impl Beat {
 
     /// Whether it may be in a loader although it seems outside.
     fn may_load(self) -> bool {
-        self.unseen || self.unclear || self.in_generator
+        self.unseen || self.unclear || self.in_generator || self.prepares
     }
 }
 
@@ -210,7 +212,7 @@ impl Beats {
         let waits = seen.doing == Doing::Waiting;
         let outside = matches!(seen.doing, Doing::Running | Doing::Disk | Doing::Other);
         let delayed = seen.delay >= DELAYED;
-        let known_later = seen.unclear && !seen.unseen && !seen.in_generator;
+        let known_later = seen.unclear && !seen.unseen && !seen.in_generator && !seen.prepares;
         let at_no_data = seen.not_data.is_some();
         let parts = [
             (&mut tally.starting, seen.doing == Doing::Starting),
@@ -228,6 +230,7 @@ impl Beats {
             (&mut tally.unseen, outside && seen.may_load()),
             (&mut self.unclear, outside && known_later),
             (&mut tally.in_generator, outside && seen.in_generator),
+            (&mut tally.preparing, outside && seen.prepares),
             (
                 &mut tally.blocked,
                 seen.doing == Doing::Other && seen.blocked && !at_no_data,
@@ -281,6 +284,7 @@ mod tests {
             unseen: false,
             unclear: false,
             in_generator: false,
+            prepares: false,
             saves: false,
             not_data: None,
             blocked: false,

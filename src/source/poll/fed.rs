@@ -11,6 +11,8 @@ use crate::source::python::{Asks, AsleepIn, InLoader, MainStack, ThreadContext};
 
 /// A loader that was not seen for this long no longer feeds the trainer, or never did, such as a validation loader.
 const FORGET_AFTER: Duration = Duration::from_secs(30);
+/// A thread that was not seen for this long where it may be working on a batch hardly does.
+const PREPARES_NO_MORE: Duration = Duration::from_secs(5);
 /// Number of stacks that must have shown a loader.
 const MIN_SIGHTINGS: u32 = 2;
 /// Beside a loader of PyTorch, a place in the loop is more than where that loader is entered if it is in this many stacks
@@ -34,6 +36,8 @@ pub(super) struct FeedEvidence {
     unclear: Option<Unclear>,
     /// It was seen to wait for another thread.
     waits_for_threads: bool,
+    /// When a stack last showed that it may be working on a batch outside the loader.
+    prepares: Option<Duration>,
     /// Number of stacks in which a batch that it loads was handed over to it.
     handed_over: u32,
     /// Name of the loader that handed it over, if it is a known one.
@@ -67,6 +71,9 @@ impl FeedEvidence {
         let stack = &self.last;
         let outside = stack.loader == InLoader::Outside && stack.not_data.is_none();
         self.waits_for_threads |= stack.for_thread;
+        if stack.prepares {
+            self.prepares = Some(now);
+        }
         self.unclear = if outside && (stack.for_thread || reads(blocked)) {
             Some(Unclear::Waits)
         } else {
@@ -134,9 +141,9 @@ impl FeedEvidence {
         }
     }
 
-    /// Whether another loader was seen, or the last stack showed more than a step or a loader of PyTorch: that may be over by
-    /// now, such as the writing of a log.
-    pub(super) fn shows_more(&self) -> bool {
+    /// Whether another loader was seen, or stacks showed that it may work on batches, or the last one showed more than a step or
+    /// a loader of PyTorch: that may be over by now, such as the writing of a log.
+    pub(super) fn shows_more(&self, now: Duration) -> bool {
         let last = &self.last;
         self.is_seen()
             || last.not_data.is_some()
@@ -144,6 +151,7 @@ impl FeedEvidence {
             || self.is_unclear()
             || last.saves
             || last.in_generator
+            || (self.prepares).is_some_and(|at| now.saturating_sub(at) < PREPARES_NO_MORE)
             || last.for_thread
             || last.dispatched
     }
@@ -175,9 +183,15 @@ impl FeedEvidence {
         unclear && !self.pytorch && !known
     }
 
-    /// Whether the last stack shows no work on a model and nothing else that is known. Where no batch has come for long, that
-    /// may be work on the next epoch's data.
-    pub(super) fn is_unknown_work(&self) -> bool {
+    /// Whether it may be working on a batch outside the loader. Not where it sleeps: that may be a step. `stands`: no batch has
+    /// come for long, so that all that is unknown may be work on the next epoch's data.
+    pub(super) fn prepares(&self, blocked: Blocked, stands: bool) -> bool {
+        let works = blocked == Blocked::Running || reads(blocked);
+        (self.last.prepares && works) || (stands && self.is_unknown_work())
+    }
+
+    /// Whether the last stack shows no work on a model and nothing else that is known.
+    fn is_unknown_work(&self) -> bool {
         let last = &self.last;
         last.loader == InLoader::Outside
             && !(last.trains || last.layer || last.saves || last.not_data.is_some())
@@ -311,11 +325,28 @@ mod tests {
     }
 
     #[test]
+    fn a_sleep_before_the_model_is_no_work_on_a_batch() {
+        let mut fed = FeedEvidence::default();
+        let stack = MainStack {
+            prepares: true,
+            ..MainStack::default()
+        };
+        fed.stack(Duration::ZERO, stack, Blocked::Running, true);
+        assert!(fed.prepares(Blocked::Running, false) && fed.prepares(Blocked::Disk, false));
+        assert!(!fed.prepares(Blocked::Timer, false) && !fed.prepares(Blocked::Lock, false));
+        // It may be back there soon, without a stack between.
+        fed.stack(Duration::ZERO, MainStack::default(), Blocked::Timer, true);
+        assert!(fed.shows_more(Duration::from_secs(1)));
+        assert!(!fed.shows_more(Duration::from_secs(9)));
+    }
+
+    #[test]
     fn what_shows_no_model_is_unknown_work() {
         let is_unknown = |stack: MainStack| {
             let mut fed = FeedEvidence::default();
             fed.stack(Duration::ZERO, stack, Blocked::Running, true);
-            fed.is_unknown_work()
+            assert!(!fed.prepares(Blocked::Running, false));
+            fed.prepares(Blocked::Running, true)
         };
         let other = MainStack::default();
         assert!(is_unknown(other.clone()));
@@ -405,9 +436,9 @@ mod tests {
         assert_eq!(means(&fed, false), Some(SYNCHRONIZE));
         assert_eq!(means(&fed, true), None);
         // By the next poll, it may be over.
-        assert!(fed.shows_more());
+        assert!(fed.shows_more(Duration::ZERO));
         fed.lose_stack();
-        assert!(means(&fed, false).is_none() && !fed.shows_more());
+        assert!(means(&fed, false).is_none() && !fed.shows_more(Duration::ZERO));
     }
 
     #[test]

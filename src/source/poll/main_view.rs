@@ -144,7 +144,7 @@ impl MainView {
         let idle = self.fed.idle(by_pytorch, poll.blocked);
         let idle = idle.filter(|_| !inside);
         let stands = by_pytorch && !self.waits.is_open() && self.iterators.stand_still();
-        let prepares = stands && self.fed.is_unknown_work();
+        let prepares = self.fed.prepares(poll.blocked, stands);
         let writes = || !inside && self.thread.is_writing();
         let beat = Beat {
             doing,
@@ -154,7 +154,7 @@ impl MainView {
             },
             for_gil,
             // Without workers and without a stack, any of this could be loading. Where nothing trains, there is no step.
-            unseen: idle.is_some() || (self.in_loader.is_none() && !self.has_workers) || prepares,
+            unseen: idle.is_some() || (self.in_loader.is_none() && !self.has_workers),
             unclear: if self.thread.attachable() {
                 !by_pytorch && self.fed.is_unclear() || self.fed.may_wait_for_thread()
             } else {
@@ -162,6 +162,7 @@ impl MainView {
                 poll.blocked == Blocked::Lock && self.has_workers
             },
             in_generator: self.fed.last.in_generator,
+            prepares,
             saves: self.fed.last.saves && !inside,
             not_data: self.fed.not_data(poll.blocked, idle, for_gil, writes),
             blocked: !self.accelerated && !for_gil && self.fed.is_blocked(poll.blocked),
@@ -237,7 +238,7 @@ impl MainView {
         let old = now.saturating_sub(self.stack_at) >= STACK_AFTER.mul_f64(0.5 + odd);
         let queue = self.queue.is_known() && !self.iterators.has_any();
         let inside = self.iterators.loads_in_main() || self.slept_inside.is_some();
-        let other = self.fed.shows_more() || queue || inside;
+        let other = self.fed.shows_more(now) || queue || inside;
         if self.has_workers && poll.blocked == Blocked::Timer && !old && !other {
             self.in_loader = Some(InLoader::Outside);
             return false;

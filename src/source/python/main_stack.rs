@@ -43,6 +43,8 @@ pub struct MainStack {
     pub unclear: bool,
     /// The same, in a generator: whichever loader feeds the generator, it may be making the next batch.
     pub in_generator: bool,
+    /// Whether it is between its request for a batch and its model: it may be working on the batch.
+    pub prepares: bool,
     /// Whether it waits for another thread, in the standard library.
     pub for_thread: bool,
     /// Whether the standard library hands something over to it.
@@ -177,7 +179,8 @@ impl Stacks {
         let is_iterator = class.is_some_and(iterator::is_iterator);
         let mut loader = in_loader(&places, class);
         let takes = takes(frames, context);
-        let site = self.site(walked, context, takes);
+        let calls = self.calls(walked, context, takes);
+        let site = self.site(frames, &calls);
         let own = takes.filter(|_| self.sites.trains());
         let own = own.map(|own| &frames[own]);
         self.queues.poll(self.memory, &mut self.walker, frames, own);
@@ -214,6 +217,7 @@ impl Stacks {
             InLoader::Loading => loading(&places),
             InLoader::Waiting | InLoader::Receiving | InLoader::Starting => None,
         };
+        let prepares = self.preparation.poll(&calls, loader != InLoader::Outside);
         MainStack {
             loader,
             function,
@@ -233,6 +237,7 @@ impl Stacks {
             in_generator: loader == InLoader::Outside
                 && not_data.is_none()
                 && site == Site::Generator,
+            prepares: prepares && not_data.is_none() && walked.device.is_none(),
             loops_found: self.sites.widened(),
             for_thread: frames.first().is_some_and(|frame| {
                 let meaning = frame.code.meaning;
@@ -262,14 +267,9 @@ impl Stacks {
             && !walked.frames.iter().any(means)
     }
 
-    /// Takes a stack in, and says where in the training loop it is.
-    fn site(&mut self, walked: &Walked, context: ThreadContext, takes: Option<usize>) -> Site {
+    /// Returns the functions of a stack, outermost first, as far as it takes to find the training loop.
+    fn calls(&self, walked: &Walked, context: ThreadContext, takes: Option<usize>) -> Vec<Call> {
         let frames = &walked.frames;
-        // A program that imports does not train yet.
-        let imports = |frame: &Frame| frame.code.place.file.starts_with(IMPORTS);
-        if frames.iter().any(imports) {
-            return Site::Unknown;
-        }
         let without_frame = match context.asleep {
             _ if frames.iter().any(is_known) => None,
             AsleepIn::Receiving => Some(Call::receives()),
@@ -291,6 +291,17 @@ impl Stacks {
                 stack[frames.len() - 1 - called].brings = true;
             }
         }
+        stack
+    }
+
+    /// Takes a stack in, and says where in the training loop it is.
+    fn site(&mut self, frames: &[Frame], stack: &[Call]) -> Site {
+        // A program that imports does not train yet.
+        let imports = |frame: &Frame| frame.code.place.file.starts_with(IMPORTS);
+        if frames.iter().any(imports) {
+            return Site::Unknown;
+        }
+        let memory = self.memory;
         let in_for = |depth| {
             let frame = frames.iter().rev().nth(depth);
             frame.is_some_and(|frame| frame.is_in_for(&memory))
@@ -300,6 +311,6 @@ impl Stacks {
             let frame = frames.iter().rev().nth(depth);
             frame.is_some_and(|frame| frame.holds_iterator(&memory, shapes))
         };
-        self.sites.poll(&stack, in_for, iterates)
+        self.sites.poll(stack, in_for, iterates)
     }
 }
