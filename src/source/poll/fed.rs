@@ -187,7 +187,7 @@ impl FeedEvidence {
     /// come for long, so that all that is unknown may be work on the next epoch's data.
     pub(super) fn prepares(&self, blocked: Blocked, stands: bool) -> bool {
         let works = blocked == Blocked::Running || reads(blocked);
-        (self.last.prepares && works) || (stands && self.is_unknown_work())
+        (self.last.prepares && works && !self.last.saves) || (stands && self.is_unknown_work())
     }
 
     /// Whether the last stack shows no work on a model and nothing else that is known.
