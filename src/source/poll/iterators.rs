@@ -3,6 +3,7 @@
 //! Does not depend on waits.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::mem;
 use std::time::Duration;
 
 use super::datasets::Datasets;
@@ -40,7 +41,7 @@ pub(super) struct Iterators {
     turns: Turns,
     moves: Moves,
     loaders: Vec<WatchedLoader>,
-    /// Address of the iterator that the last stack showed.
+    /// Address of the iterator that the trainer was last seen in.
     met: Option<usize>,
     searched_at: Option<Duration>,
     pause: Duration,
@@ -116,17 +117,23 @@ impl Iterators {
         }
     }
 
-    /// Counts a poll that found the trainer `inside` a loader: the one whose result pipe it `polled`, else the one of
-    /// the newest stack.
+    /// Counts a poll that found the trainer `inside` a loader: the one whose result pipe it `polled`, else the one that it was
+    /// last seen in, as when it is about to run again.
     pub(super) fn count_wait(&mut self, inside: bool, polled: Option<i32>) {
-        let is = |tracked: &&TrackedIterator| match polled {
+        let met = self.met;
+        let is = |tracked: &TrackedIterator| match polled {
             Some(_) => tracked.fd == polled,
-            None => Some(tracked.iterator.address()) == self.met,
+            None => Some(tracked.iterator.address()) == met,
         };
-        let tracked = self.tracked.iter().filter(|_| inside).find(is);
-        let loader = tracked.and_then(|it| it.loader);
-        if let Some(seen) = loader.and_then(|loader| self.seen.get_mut(&loader)) {
-            seen.waits += 1;
+        let mut tracked = self.tracked.iter_mut().filter(|_| inside);
+        let Some(tracked) = tracked.find(|tracked| is(tracked)) else {
+            return;
+        };
+        self.met = Some(tracked.iterator.address());
+        // Its loader may be known only later.
+        tracked.waits += 1;
+        if let Some(seen) = tracked.loader.and_then(|loader| self.seen.get_mut(&loader)) {
+            seen.waits += mem::take(&mut tracked.waits);
         }
     }
 
@@ -200,6 +207,7 @@ impl Iterators {
             fd: iterator.result_pipe().unwrap_or_default().or(fd),
             iterator,
             loader: None,
+            waits: 0,
             yielded_at_pass: None,
         };
         tracked.loader = self.loader_of(&tracked);
@@ -334,7 +342,8 @@ impl Iterators {
     }
 
     /// Finds the loader by the pipe that was polled for it; else the only loader; else the only one with the same
-    /// number of workers whose pipe does not belong to another iterator.
+    /// number of workers whose pipe does not belong to another iterator. `None` while the workers of its own have not been
+    /// found yet.
     fn loader_of(&self, tracked: &TrackedIterator) -> Option<u64> {
         let workers = tracked.iterator.settings().num_workers;
         if workers == Some(0) {
@@ -346,6 +355,9 @@ impl Iterators {
         if let Some(loader) = self.loaders.iter().find(by_pipe) {
             return Some(loader.id);
         }
+        let may_be_its = |loader: &WatchedLoader| {
+            is_same_or_unknown(tracked.fd, loader.pipe.map(|pipe| pipe.fd))
+        };
         let taken = |loader: &WatchedLoader| {
             let fd = loader.pipe.map(|pipe| pipe.fd);
             let mut others = self.tracked.iter().filter(|other| {
@@ -354,7 +366,9 @@ impl Iterators {
             fd.is_some() && others.any(|other| other.fd == fd)
         };
         let as_many = |loader: &&WatchedLoader| {
-            u32::try_from(loader.workers.len()).ok() == workers && !taken(loader)
+            u32::try_from(loader.workers.len()).ok() == workers
+                && !taken(loader)
+                && may_be_its(loader)
         };
         let mut candidates = self.loaders.iter().filter(as_many);
         match (
@@ -362,7 +376,8 @@ impl Iterators {
             candidates.next(),
             candidates.next(),
         ) {
-            ([only], ..) | (_, Some(only), None) => Some(only.id),
+            ([only], ..) if may_be_its(only) => Some(only.id),
+            (_, Some(only), None) => Some(only.id),
             _ => None,
         }
     }
@@ -372,8 +387,12 @@ impl Iterators {
 /// `of_loader`; `None` = not known. Another pipe belongs to an iterator that was not seen yet, such as that of a
 /// validation loader.
 fn may_read(own: Option<i32>, of_loader: Option<i32>, fd: Option<i32>) -> bool {
-    let is_fd = |known: Option<i32>| known.is_none() || known == fd;
-    fd.is_none() || is_fd(own) && is_fd(of_loader)
+    is_same_or_unknown(own, fd) && is_same_or_unknown(of_loader, fd)
+}
+
+/// Whether two descriptors are the same as far as they are known.
+fn is_same_or_unknown(one: Option<i32>, other: Option<i32>) -> bool {
+    one.zip(other).is_none_or(|(one, other)| one == other)
 }
 
 #[cfg(test)]

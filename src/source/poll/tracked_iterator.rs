@@ -12,6 +12,8 @@ pub(super) struct TrackedIterator {
     /// Its result pipe: from its memory, else the one that was polled for it.
     pub(super) fd: Option<i32>,
     pub(super) loader: Option<u64>,
+    /// Number of polls that found the trainer waiting for it and are not counted for its loader yet.
+    pub(super) waits: u64,
     pub(super) yielded: u64,
     /// What it had yielded when it was last counted as a pass; `None` = not counted yet.
     pub(super) yielded_at_pass: Option<u64>,
