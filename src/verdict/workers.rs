@@ -186,9 +186,17 @@ pub(super) fn more_workers(
     let most = |fed| most_gain(now, advised, fed);
     let (beside, alone) = (most(cpu_feeds_now(context)), most(cpu_feeds(context)));
     let reached = |most: f64| speedup(stall.share).min(most);
-    let others = (reached(alone) >= MORE * reached(beside))
-        .then(|| format!(", {:.1}x without other programs", reached(alone)));
-    let gain = gain(stall, beside);
+    let gain = match (reached(beside), reached(alone)) {
+        (now, alone) if alone < MORE * now => gain(stall, beside),
+        (now, _) if now < MORE => {
+            let gain = gain(stall, alone);
+            format!("{gain}, but not while other programs use the CPUs")
+        }
+        (_, reached) => {
+            let gain = gain(stall, beside);
+            format!("{gain}, {reached:.1}x without other programs")
+        }
+    };
     let limit = match (workers.match_step, workers.cpu_allows) {
         (Some(wanted), Some(cpus)) if cpus < wanted => {
             format!("all that the CPUs allow; the step needs {wanted}")
@@ -203,10 +211,8 @@ pub(super) fn more_workers(
         let batches = factor.saturating_mul(advised.saturating_sub(now));
         format!("; {batches} more batches in memory")
     });
-    let (others, cost) = (others.unwrap_or_default(), reserve.unwrap_or_default());
-    Some(format!(
-        "{name} {now} -> {advised} ({limit}): {gain}{others}{cost}"
-    ))
+    let cost = reserve.unwrap_or_default();
+    Some(format!("{name} {now} -> {advised} ({limit}): {gain}{cost}"))
 }
 
 /// Returns how many times as much the advised number of workers load, if the CPUs feed so many.
