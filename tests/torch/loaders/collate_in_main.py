@@ -1,17 +1,9 @@
 """A fast stock loader; the batch is put together by the main thread, in a generator after it."""
 
-import torch
 from torch.utils.data import DataLoader
 
-from training import ENDLESS, Load, Model, Truth, arguments, augment
-
-
-class Samples:
-    def __len__(self):
-        return ENDLESS
-
-    def __getitem__(self, index):
-        return torch.zeros(64)
+from samples import QuickSamples
+from training import Load, Model, Truth, arguments, augment
 
 
 def regrouped(loader, load):
@@ -24,7 +16,7 @@ def regrouped(loader, load):
 def main():
     given = arguments()
     model, truth = Model(given.step), Truth(given)
-    loader = DataLoader(Samples(), batch_size=4, num_workers=given.workers)
+    loader = DataLoader(QuickSamples(), batch_size=4, num_workers=given.workers)
     truth.waits()
     for batch in regrouped(loader, Load(given)):
         truth.steps()

@@ -1,5 +1,6 @@
-"""A dataset for torch's own loader."""
+"""Datasets for torch's own loader."""
 
+import torch
 from torch.utils.data import Dataset
 
 from training import ENDLESS
@@ -14,3 +15,13 @@ class Samples(Dataset):
 
     def __getitem__(self, index):
         return self.load(index)
+
+
+class QuickSamples(Dataset):
+    """Samples that take no time to load."""
+
+    def __len__(self):
+        return ENDLESS
+
+    def __getitem__(self, index):
+        return torch.zeros(64)
