@@ -63,7 +63,7 @@ impl Estimate {
         (!self.hides(UNCLEAR)).then_some(self.share)
     }
 
-    /// Whether more of the time may have been waits than a verdict can stand that was clear before.
+    /// Whether so much of the time may have been waits that a verdict does not stay even if it was clear before.
     pub fn is_lost(&self) -> bool {
         self.hides(2.0 * UNCLEAR)
     }

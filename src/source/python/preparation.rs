@@ -27,13 +27,14 @@ struct Place {
     model: bool,
 }
 
+/// Where one function led to requests for batches, and to a model or to training.
 #[derive(Debug, Default)]
 struct Leads {
     requests: Vec<Place>,
     computes: Vec<Place>,
 }
 
-/// Functions by their code.
+/// What the stacks so far have shown of each function, by its code.
 #[derive(Debug, Default)]
 pub(super) struct Preparation {
     functions: HashMap<usize, Leads>,
