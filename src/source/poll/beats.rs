@@ -140,9 +140,10 @@ impl Beats {
             *saving += beats;
         }
         self.add(last, beats / 2);
-        // Mostly unclear so far: it was not yet known where it asks for batches.
-        let unclear = self.tally.unseen > 0 && 2 * self.tally.unseen >= self.tally.polls;
-        if unclear && !seen.may_load() && self.recognised.is_none() {
+        // Mostly unclear so far: it was not yet known where it asks for batches. Where it prepares batches, that is known.
+        let unclear = self.tally.unseen - self.tally.preparing;
+        let mostly_unclear = unclear > 0 && 2 * unclear >= self.tally.polls;
+        if mostly_unclear && !seen.may_load() && self.recognised.is_none() {
             self.recognised = Some(self.tally);
         }
         self.add(seen, beats - beats / 2);
@@ -375,6 +376,16 @@ mod tests {
         };
         assert_eq!(counted(&unclear_then_clear(10, 90)), Some(100));
         assert_eq!(counted(&unclear_then_clear(90, 10)), None);
+        let preparing = Beat {
+            prepares: true,
+            ..seen(Doing::Running, ThreadState::Ready)
+        };
+        let mut beats = Beats::default();
+        for at in (10..910).step_by(10) {
+            beats.count(after(at), preparing);
+        }
+        steps(&mut beats, 910..1010);
+        assert_eq!(counted(&beats), None, "work on batches starts no new count");
         // What is unclear later remains a part of what was seen.
         let mut beats = unclear_then_clear(0, 10);
         for at in [610, 620] {
