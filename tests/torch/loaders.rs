@@ -729,6 +729,17 @@ fn training_in_a_thread() {
     Loader { said, ..in_thread }.check();
 }
 
+/// The main thread waits whenever the queue has room, even where the thread that trains never waits.
+#[test]
+fn training_in_a_thread_that_the_main_thread_feeds() {
+    let fed = loader("train_behind_a_queue", "torch").judged(false);
+    Loader {
+        share: Share::Quarter,
+        ..fed
+    }
+    .check();
+}
+
 #[test]
 fn results_of_steps_by_a_second_queue() {
     let results = loader("results_queue", "torch");

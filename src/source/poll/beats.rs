@@ -168,6 +168,8 @@ impl Beats {
 
     /// Another thread is polled from now on.
     pub(super) fn switch_thread(&mut self) {
+        self.not_data.clear();
+        self.not_data_ready.clear();
         self.restart_counts(false);
     }
 

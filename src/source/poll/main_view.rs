@@ -227,11 +227,13 @@ impl MainView {
         }
     }
 
-    /// Whether a stack must be read. A wait that is visible without a stack needs one only to find whose queue it is.
+    /// Whether a stack must be read. A wait that is visible without a stack needs one only to find whose queue it is,
+    /// and which thread trains.
     /// If there are only PyTorch's workers, a trainer in a timer is outside the loader, unless it was seen to sleep there.
     fn needs_stack(&mut self, now: Duration, poll: Polled, waits: bool) -> bool {
         if waits {
-            return self.iterators.batches(poll.polled).is_none();
+            let of_unknown = self.iterators.batches(poll.polled).is_none();
+            return of_unknown || (!self.beside && self.trainer.is_due(now));
         }
         // At odd moments, so that stacks are not in step with the job.
         let odd = f64::from(self.stack_at.subsec_nanos() % 1000) / 1000.0;
@@ -302,8 +304,8 @@ impl MainView {
         self.queue.poll(now, stack.queue);
         let knows = self.fed.is_pytorch() || self.fed.is_seen() || by_pytorch;
         let open = |thread| ThreadView::open(&self.proc_root, self.key.pid, thread).ok();
-        if !(self.beside || knows)
-            && let Some(found) = self.trainer.poll(now, stack, poll.blocked, stacks)
+        if !self.beside
+            && let Some(found) = self.trainer.poll(now, stack, poll.blocked, knows, stacks)
             && let Some(view) = self.threads.ours(found.thread).and_then(open)
         {
             stacks.follow(Some(found.state));

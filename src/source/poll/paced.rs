@@ -21,6 +21,10 @@ pub(super) struct Paced {
 }
 
 impl Paced {
+    pub(super) fn is_due(&self, now: Duration) -> bool {
+        now >= self.due
+    }
+
     /// Polls if that is due, and again after `pause` or later. Otherwise returns `None`.
     pub(super) fn call<T>(
         &mut self,
@@ -28,7 +32,7 @@ impl Paced {
         pause: Duration,
         poll: impl FnOnce() -> T,
     ) -> Option<T> {
-        if now < self.due {
+        if !self.is_due(now) {
             return None;
         }
         let before = thread_cpu();

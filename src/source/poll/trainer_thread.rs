@@ -1,5 +1,6 @@
 //! Which thread of a process trains, if that is not the main thread: Ray Train and some other launchers run the
-//! training function in a thread, and the main thread waits for its end.
+//! training function in a thread, and the main thread waits for its end. Or the main thread puts batches into a queue for
+//! the thread that trains.
 //!
 //! Does not depend on how stacks are read or waits recognised.
 
@@ -10,7 +11,7 @@ use super::paced::Paced;
 use crate::source::python::{MainStack, Stacks, TrainerCandidate};
 
 /// Shortest time between two polls of the other threads.
-const PAUSE: Duration = Duration::from_millis(200);
+const PAUSE: Duration = Duration::from_millis(100);
 /// A thread that was seen to train this often is the trainer, if the main thread never was.
 const TRAINS: u32 = 2;
 /// A thread that was seen with a loader of PyTorch this often is the trainer, if the main thread hardly does anything
@@ -31,12 +32,14 @@ pub(super) struct TrainerThread {
 }
 
 impl TrainerThread {
-    /// Records a stack of the main thread. Returns the thread that is to be polled instead of it.
+    /// Records a stack of the main thread. Returns the thread that is to be polled instead of it. A main thread that
+    /// `takes` batches may feed a thread that trains, but not one that takes batches, too.
     pub(super) fn poll(
         &mut self,
         now: Duration,
         main: &MainStack,
         blocked: Blocked,
+        takes: bool,
         stacks: &mut Stacks,
     ) -> Option<TrainerCandidate> {
         self.main(main, blocked);
@@ -44,7 +47,12 @@ impl TrainerThread {
             return None;
         }
         let trainers = self.paced.call(now, PAUSE, || stacks.trainers());
-        self.count(&trainers?.ok()?)
+        self.count(&trainers?.ok()?, takes)
+    }
+
+    /// Whether the other threads are to be polled, with a stack of the main thread.
+    pub(super) fn is_due(&self, now: Duration) -> bool {
+        !self.main_trains && self.paced.is_due(now)
     }
 
     fn main(&mut self, stack: &MainStack, blocked: Blocked) {
@@ -58,7 +66,11 @@ impl TrainerThread {
 
     /// Records the threads that were seen to train or with a loader. If more than one does, none of them is taken for
     /// the trainer.
-    fn count(&mut self, trainers: &[TrainerCandidate]) -> Option<TrainerCandidate> {
+    fn count(
+        &mut self,
+        trainers: &[TrainerCandidate],
+        main_takes: bool,
+    ) -> Option<TrainerCandidate> {
         let [one] = trainers else { return None };
         let (before, trained, took) = self.seen.unwrap_or((*one, 0, 0));
         if (before.state, before.thread) != (one.state, one.thread) {
@@ -68,8 +80,8 @@ impl TrainerThread {
         let trained = trained + u32::from(one.trains);
         let took = if one.hands_on { 0 } else { took + 1 };
         self.seen = Some((*one, trained, took));
-        (trained >= TRAINS || (took >= MIN_BATCHES && HARDLY * self.main_runs <= self.main_sleeps))
-            .then_some(*one)
+        let main_rests = !main_takes && HARDLY * self.main_runs <= self.main_sleeps;
+        (trained >= TRAINS || (took >= MIN_BATCHES && main_rests)).then_some(*one)
     }
 }
 
@@ -88,7 +100,7 @@ mod tests {
             hands_on: false,
         });
         let all: Vec<TrainerCandidate> = each.collect();
-        (1..20).find(|_| !trainer.main_trains && trainer.count(&all).is_some())
+        (1..20).find(|_| !trainer.main_trains && trainer.count(&all, false).is_some())
     }
 
     #[test]
@@ -117,6 +129,26 @@ mod tests {
     }
 
     #[test]
+    fn beside_a_main_thread_that_takes_batches_only_one_that_trains_is_the_trainer() {
+        for trains in [true, false] {
+            let mut trainer = TrainerThread::default();
+            let waits = MainStack {
+                joins: true,
+                ..MainStack::default()
+            };
+            trainer.main(&waits, Blocked::Lock);
+            let candidate = TrainerCandidate {
+                state: 4096,
+                thread: Pid(7),
+                trains,
+                hands_on: false,
+            };
+            let found = (0..100).any(|_| trainer.count(&[candidate], true).is_some());
+            assert_eq!(found, trains);
+        }
+    }
+
+    #[test]
     fn a_thread_that_hands_batches_on_is_no_trainer() {
         let mut trainer = TrainerThread::default();
         trainer.main(&MainStack::default(), Blocked::Timer);
@@ -127,7 +159,7 @@ mod tests {
                 trains,
                 hands_on,
             }];
-            trainer.count(&all).is_some()
+            trainer.count(&all, false).is_some()
         };
         for poll in 1..=100 {
             assert!(!count(false, poll % MIN_BATCHES == 0), "{poll}");

@@ -100,9 +100,9 @@ class Model:
     def train_step(self, batch):
         rest(self.seconds, self.optimize)
 
-    def train_for_a_while(self, batch):
+    def train_for_a_while(self, batch, times=10):
         """A step of which more is spent in what only training does, as in a real one."""
-        rest(self.seconds, lambda: [self.optimize() for _ in range(10)])
+        rest(self.seconds, lambda: [self.optimize() for _ in range(times)])
 
     def optimize(self):
         loss = self.layers(self.input).mean()
