@@ -7,7 +7,6 @@ mod exposition;
 mod http;
 mod job;
 mod metrics;
-mod rank_metrics;
 mod search;
 mod server;
 #[cfg(test)]
