@@ -13,7 +13,6 @@ use crate::lab::cli::{DemoArgs, TrainerArgs, WorkerArgs};
 use crate::lab::experiments::command::{LaunchedJob, TrialError};
 use crate::lab::experiments::launched;
 use crate::lab::progress::ProgressLine;
-use crate::lab::workload::WorkloadError;
 use crate::lab::workload::dataset::{self, Dataset};
 use crate::lab::workload::presets::{DEFAULT, PRESETS};
 use crate::lab::workload::settings::{JobSettings, Load};
@@ -44,8 +43,7 @@ pub(super) fn run(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, Hinted
         return print(&mut out, list().as_bytes());
     }
     if demo.remove_dataset {
-        let freed = dataset::remove(&dataset::root())
-            .map_err(|error| refused(&WorkloadError::from(error)))?;
+        let freed = dataset::remove(&dataset::root())?;
         return print(
             &mut out,
             format!("removed {freed} of image files\n").as_bytes(),
@@ -135,20 +133,14 @@ fn tour(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
 
 /// Runs the trainer's process.
 pub(super) fn trainer(inner: &TrainerArgs) -> Result<ExitCode, Hinted> {
-    let trained = crate::lab::workload::train(&inner.settings);
-    trained.map_err(|error| refused(&error))?;
+    crate::lab::workload::train(&inner.settings)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs a worker's process.
 pub(super) fn worker(inner: &WorkerArgs) -> Result<ExitCode, Hinted> {
-    let worked = crate::lab::workload::work(&inner.settings, inner.place);
-    worked.map_err(|error| refused(&error))?;
+    crate::lab::workload::work(&inner.settings, inner.place)?;
     Ok(ExitCode::SUCCESS)
-}
-
-pub(super) fn refused(error: &WorkloadError) -> Hinted {
-    Hinted::new(error.to_string(), error.hint())
 }
 
 /// Creates the image files for the job, unless its load time is set.
@@ -162,8 +154,7 @@ pub(super) fn prepare(settings: &JobSettings, size: Option<u64>) -> Result<Datas
         let (done, total) = (u64::from(done), u64::from(total));
         bar.get_or_insert_with(|| ProgressLine::on_stderr("image", done, total))
             .at(done);
-    });
-    let made = made.map_err(|error| refused(&WorkloadError::from(error)))?;
+    })?;
     if let Some(bar) = bar {
         bar.end();
     }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use self::meanwhile::OtherLoad;
-use super::demo::{prepare, refused};
+use super::demo::prepare;
 use super::failed::failed;
 use crate::config::Config;
 use crate::error::{Explain as _, Hinted};
@@ -123,8 +123,7 @@ fn command(
     let builtin = if words.is_none() {
         let mut settings = builtin()?;
         settings.dataset = prepare(&settings, dataset_size)?;
-        let step = step_time(&settings).map_err(|error| refused(&error))?;
-        settings.step = StepTime::Fixed(step);
+        settings.step = StepTime::Fixed(step_time(&settings)?);
         Some(settings)
     } else {
         None

@@ -3,11 +3,11 @@
 //! Uses one process and one core. Does not depend on queues.
 
 use super::clock::{nanoseconds, now, sleep_until};
-use super::error::WorkloadError;
 use super::image::ImageLoader;
 use super::load_time::LoadTime;
 use super::settings::{JobSettings, Load};
 use super::shuffle::Shuffle;
+use crate::error::Hinted;
 use crate::units::whole;
 
 /// The source of batches.
@@ -58,7 +58,7 @@ impl BatchMaker {
     }
 
     /// Makes batch number `batch` in the given memory.
-    pub(super) fn make(&mut self, batch: u64, into: &mut [u8]) -> Result<(), WorkloadError> {
+    pub(super) fn make(&mut self, batch: u64, into: &mut [u8]) -> Result<(), Hinted> {
         match self {
             Self::Time(template, time) => {
                 let due = now() + nanoseconds(time.of(batch));

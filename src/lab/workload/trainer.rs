@@ -9,9 +9,9 @@ mod fallback_device;
 use super::child;
 use super::clock::{nanoseconds, now};
 use super::device::DeviceOptions;
-use super::error::WorkloadError;
 use super::settings::JobSettings;
 use super::step_time::step_time;
+use crate::error::Hinted;
 use crate::job::BUILTIN_TRAINER;
 use crate::launch::Cache;
 use crate::probe::{Cached, ProbeWriter, Step};
@@ -22,8 +22,8 @@ use fallback_device::FallbackDevice;
 ///
 /// # Errors
 /// Returns an error if a worker ends, or memory or the data set fails. A failed device is replaced by the simulated one.
-pub fn train(settings: &JobSettings) -> Result<(), WorkloadError> {
-    child::set_up_process(BUILTIN_TRAINER, None)?;
+pub fn train(settings: &JobSettings) -> Result<(), Hinted> {
+    child::set_up_process(BUILTIN_TRAINER)?;
     let options = DeviceOptions {
         step: step_time(settings)?,
         copy: settings.copy,

@@ -1,7 +1,7 @@
 //! The source of the trainer's batches: the loader, or a few of its batches that are reused, to measure training as if
 //! loading took no time.
 
-use crate::lab::workload::error::WorkloadError;
+use crate::error::Hinted;
 use crate::lab::workload::message::ReadyBatch;
 use crate::lab::workload::settings::JobSettings;
 use crate::lab::workload::worker_pool::WorkerPool;
@@ -24,7 +24,7 @@ enum Current {
 }
 
 impl BatchSource {
-    pub(super) fn start(settings: &JobSettings) -> Result<Self, WorkloadError> {
+    pub(super) fn start(settings: &JobSettings) -> Result<Self, Hinted> {
         Ok(Self {
             loader: WorkerPool::start(settings)?,
             current: None,
@@ -40,7 +40,7 @@ impl BatchSource {
     }
 
     /// Waits for the next batch.
-    pub(super) fn fetch(&mut self) -> Result<(), WorkloadError> {
+    pub(super) fn fetch(&mut self) -> Result<(), Hinted> {
         if !self.fetch_cached() {
             let ready = self.loader.next()?;
             self.fetched_from_loader(ready);
@@ -49,7 +49,7 @@ impl BatchSource {
     }
 
     /// Fetches the next batch if that needs no waiting; returns whether it did.
-    pub(super) fn fetch_if_ready(&mut self) -> Result<bool, WorkloadError> {
+    pub(super) fn fetch_if_ready(&mut self) -> Result<bool, Hinted> {
         if self.fetch_cached() {
             return Ok(true);
         }
