@@ -7,7 +7,7 @@ use std::fs;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use pipetop::testing::lab::experiments::simulate::{self, DeliveryOrder};
+use pipetop::testing::lab::experiments::simulate;
 use pipetop::testing::lab::workload::presets::preset;
 use pipetop::testing::lab::workload::settings::{DeviceKind, JobSettings, Load, StepTime};
 use pipetop::testing::probe::{self, Step};
@@ -87,11 +87,7 @@ fn simulated(live: &JobSettings, time: Duration, seed: u64) -> u64 {
         load,
         load_jitter: live.load_jitter,
         step,
-        order: if live.in_order {
-            DeliveryOrder::InOrder
-        } else {
-            DeliveryOrder::AnyOrder
-        },
+        in_order: live.in_order,
         ..simulate::SimulationSettings::default()
     };
     let first = simulate::run(&settings, seed).first_batch.expect("a batch");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{DeliveryOrder, SimulatedRun, SimulationSettings, Study, WhatIf};
+use super::{SimulatedRun, SimulationSettings, Study, WhatIf};
 use crate::units::Share;
 
 /// Returns means over the runs; rates, shares and the queue's figures cover the time since the first batch.
@@ -54,7 +54,7 @@ fn settings(settings: &SimulationSettings) -> Value {
         "load_ms": millis(settings.load),
         "load_jitter": settings.load_jitter,
         "step_ms": millis(settings.step),
-        "in_order": settings.order == DeliveryOrder::InOrder,
+        "in_order": settings.in_order,
         "clock_ms": settings.clock.map(millis),
         "desync": settings.desync,
     })

@@ -1,6 +1,6 @@
 //! A study as a page of plain text, at most 80 columns wide.
 
-use super::{DeliveryOrder, SimulationSettings, Study, WhatIf};
+use super::{SimulationSettings, Study, WhatIf};
 use crate::units::{Share, counted, known};
 
 /// Bars of eight heights, lowest first.
@@ -53,7 +53,7 @@ pub fn text(study: &Study, ascii: bool) -> String {
     lines.push(entry("queue", &ready, &of));
     let heights = spark(&study.ready_over_time(), capacity, ascii);
     lines.push(format!("over time  {heights}"));
-    if settings.order == DeliveryOrder::InOrder && turns(stall, empty) {
+    if settings.in_order && turns(stall, empty) {
         lines.push("           in order: ready batches wait for earlier ones".to_owned());
     }
     lines.push(String::new());
@@ -96,10 +96,12 @@ fn heading(settings: &SimulationSettings) -> String {
         format!("prefetch {}", settings.prefetch_factor),
         format!("load {}{varying}", millis(settings.load)),
         format!("step {}", millis(settings.step)),
-        match settings.order {
-            DeliveryOrder::InOrder => "in order".to_owned(),
-            DeliveryOrder::AnyOrder => "any order".to_owned(),
-        },
+        if settings.in_order {
+            "in order"
+        } else {
+            "any order"
+        }
+        .to_owned(),
     ];
     parts.extend(
         settings
