@@ -8,6 +8,7 @@ mod simulate;
 use std::process::ExitCode;
 
 use super::cli::Lab;
+use super::workload::{train, work};
 use crate::error::Hinted;
 use crate::options::PathArgs;
 
@@ -22,7 +23,7 @@ pub(crate) fn run(args: &Lab, places: &PathArgs) -> Result<ExitCode, Hinted> {
         Lab::Sweep(args) => experiments::sweep(args, places),
         Lab::Headspace(args) => experiments::headspace(args, places),
         Lab::Simulate(args) => simulate::run(args, places),
-        Lab::BuiltinTrainer(args) => demo::trainer(args),
-        Lab::BuiltinWorker(args) => demo::worker(args),
+        Lab::BuiltinTrainer { settings } => train(settings).map(|()| ExitCode::SUCCESS),
+        Lab::BuiltinWorker { launch } => work(launch).map(|()| ExitCode::SUCCESS),
     }
 }

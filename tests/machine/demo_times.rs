@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pipetop::testing::lab::experiments::simulate;
 use pipetop::testing::lab::workload::presets::preset;
-use pipetop::testing::lab::workload::settings::{DeviceKind, JobSettings, Load, StepTime};
+use pipetop::testing::lab::workload::settings::{DeviceKind, JobSettings, Load, StepTime, word};
 use pipetop::testing::probe::{self, Step};
 use pipetop::testing::source::probe::Listener;
 use pipetop::units::Pid;
@@ -54,7 +54,7 @@ fn steps(settings: &JobSettings) -> Vec<Step> {
     // Ends with this thread, in case that fails.
     let mut trainer = Command::new(env!("CARGO_BIN_EXE_pipetop"))
         .arg("builtin-trainer")
-        .arg(settings.word())
+        .arg(word(settings))
         .env(probe::VARIABLE, listener.address())
         .stdin(Stdio::null())
         .spawn()

@@ -9,7 +9,7 @@ use crate::app::{self, Setup};
 use crate::config::Config;
 use crate::error::Hinted;
 use crate::job::Target;
-use crate::lab::cli::{DemoArgs, TrainerArgs, WorkerArgs};
+use crate::lab::cli::DemoArgs;
 use crate::lab::experiments::command::{LaunchedJob, TrialError};
 use crate::lab::experiments::launched;
 use crate::lab::progress::ProgressLine;
@@ -129,18 +129,6 @@ fn tour(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
         }
     }
     print(&mut std::io::stdout(), END.as_bytes())
-}
-
-/// Runs the trainer's process.
-pub(super) fn trainer(inner: &TrainerArgs) -> Result<ExitCode, Hinted> {
-    crate::lab::workload::train(&inner.settings)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Runs a worker's process.
-pub(super) fn worker(inner: &WorkerArgs) -> Result<ExitCode, Hinted> {
-    crate::lab::workload::work(&inner.settings, inner.place)?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Creates the image files for the job, unless its load time is set.

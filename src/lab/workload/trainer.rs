@@ -47,7 +47,7 @@ pub fn train(settings: &JobSettings) -> Result<(), Hinted> {
         let wait_from = if number == 0 { began } else { now() };
         let ready = batches.ready().saturating_add(u32::from(copied));
         if !copied {
-            batches.fetch()?;
+            batches.fetch(true)?;
         }
         let wait_to = now();
         if !copied {
@@ -56,7 +56,7 @@ pub fn train(settings: &JobSettings) -> Result<(), Hinted> {
         }
         device.step(probe.as_mut());
         // With pinned memory the next copy runs in parallel with this step.
-        copied = settings.pin_memory && batches.fetch_if_ready()?;
+        copied = settings.pin_memory && batches.fetch(false)?;
         if copied {
             device.copy(batches.batch(), probe.as_mut());
             batches.release();

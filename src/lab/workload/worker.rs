@@ -13,7 +13,7 @@ use super::batch_memory::{BatchMemory, NO_MEMORY, SMALLER};
 use super::batches::BatchMaker;
 use super::child;
 use super::message::{BatchRequest, REQUEST, ReadyBatch};
-use super::settings::{JobSettings, WorkerLaunch};
+use super::settings::WorkerLaunch;
 use super::worker_pool::{KILLED, PIPE};
 use crate::error::{Explain as _, Hinted};
 use crate::job::BUILTIN_WORKER;
@@ -22,17 +22,17 @@ use crate::job::BUILTIN_WORKER;
 ///
 /// # Errors
 /// Returns an error if shared memory, the data set or a pipe fails.
-pub fn work(settings: &JobSettings, place: WorkerLaunch) -> Result<(), Hinted> {
+pub fn work(launch: &WorkerLaunch) -> Result<(), Hinted> {
     child::set_up_process(BUILTIN_WORKER)?;
     let parent = getppid().map(Pid::as_raw_nonzero).map(i32::from);
-    if parent != Some(place.parent) {
+    if parent != Some(launch.parent) {
         // The trainer ended before the line above: nobody waits for a batch, and an error message would be mistaken for
         // the reason why the job ended.
         return Ok(());
     }
-    let memory = BatchMemory::open(place.slots, settings.batch_bytes());
+    let memory = BatchMemory::open(launch.slots, launch.settings.batch_bytes());
     let mut memory = memory.explain(NO_MEMORY, SMALLER)?;
-    let mut batches = BatchMaker::new(settings, place.worker);
+    let mut batches = BatchMaker::new(&launch.settings, launch.worker);
     let mut requests = std::io::stdin().lock();
     // Rust's standard output is line-buffered and would split a message that contains a newline byte.
     let ready = std::io::stdout().as_fd().try_clone_to_owned();
@@ -44,7 +44,7 @@ pub fn work(settings: &JobSettings, place: WorkerLaunch) -> Result<(), Hinted> {
         let message = ReadyBatch {
             batch,
             slot,
-            worker: place.worker,
+            worker: launch.worker,
         };
         if ready.write_all(&message.bytes()).is_err() {
             // The trainer is gone and waits for nothing.

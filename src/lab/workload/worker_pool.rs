@@ -14,7 +14,7 @@ use super::child::MORE_PROCESSES;
 use super::clock::now;
 use super::message::{BatchRequest, READY, ReadyBatch};
 use super::scheduler::Scheduler;
-use super::settings::{JobSettings, WorkerLaunch};
+use super::settings::{JobSettings, WorkerLaunch, word};
 use crate::error::{Explain as _, Hinted};
 
 /// Time between two checks of the workers, while no batch arrives and while some do.
@@ -78,12 +78,13 @@ impl WorkerPool {
             _results: sender.try_clone()?,
         };
         for worker in 0..settings.workers {
-            let place = WorkerLaunch {
+            let launch = WorkerLaunch {
+                settings: settings.clone(),
                 worker,
                 parent: i32::try_from(std::process::id()).unwrap_or_default(),
                 slots: pool.memory.descriptor(),
             };
-            let worker = WorkerProcess::start(settings, place, sender.try_clone()?)?;
+            let worker = WorkerProcess::start(&launch, sender.try_clone()?)?;
             pool.workers.push(worker);
         }
         Ok(pool)
@@ -96,27 +97,18 @@ impl WorkerPool {
         u32::try_from(ready).unwrap_or(u32::MAX)
     }
 
-    /// Waits for the next batch and returns it.
-    pub(super) fn next(&mut self) -> Result<ReadyBatch, Hinted> {
-        loop {
-            if let Some(ready) = self.take()? {
-                return Ok(ready);
-            }
-            while !self.readable(&IDLE_CHECK_INTERVAL)? {
-                self.check_workers()?;
-            }
-            self.receive()?;
-        }
-    }
-
-    /// Returns the next batch, if it is there.
-    pub(super) fn next_if_ready(&mut self) -> Result<Option<ReadyBatch>, Hinted> {
+    /// Returns the next batch. `None` if it is not there, unless it is to `wait` for it.
+    pub(super) fn next(&mut self, wait: bool) -> Result<Option<ReadyBatch>, Hinted> {
+        let patience = if wait { IDLE_CHECK_INTERVAL } else { NO_WAIT };
         loop {
             if let Some(ready) = self.take()? {
                 return Ok(Some(ready));
             }
-            if !self.readable(&NO_WAIT)? {
-                return Ok(None);
+            while !self.readable(&patience)? {
+                if !wait {
+                    return Ok(None);
+                }
+                self.check_workers()?;
             }
             self.receive()?;
         }
@@ -200,13 +192,11 @@ fn ended(worker: u32, how: io::Result<Option<ExitStatus>>) -> Hinted {
 }
 
 impl WorkerProcess {
-    fn start(settings: &JobSettings, place: WorkerLaunch, results: PipeWriter) -> io::Result<Self> {
+    fn start(launch: &WorkerLaunch, results: PipeWriter) -> io::Result<Self> {
         let (read, requests) = pipe()?;
         let child = Command::new("/proc/self/exe")
             .arg0("pipetop")
-            .arg("builtin-worker")
-            .args(place.flags())
-            .arg(settings.word())
+            .args(["builtin-worker", &word(launch)])
             .stdin(Stdio::from(read))
             .stdout(Stdio::from(results))
             .spawn()?;

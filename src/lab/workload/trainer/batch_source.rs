@@ -39,21 +39,12 @@ impl BatchSource {
         self.loader.ready()
     }
 
-    /// Waits for the next batch.
-    pub(super) fn fetch(&mut self) -> Result<(), Hinted> {
-        if !self.fetch_cached() {
-            let ready = self.loader.next()?;
-            self.fetched_from_loader(ready);
-        }
-        Ok(())
-    }
-
-    /// Fetches the next batch if that needs no waiting; returns whether it did.
-    pub(super) fn fetch_if_ready(&mut self) -> Result<bool, Hinted> {
+    /// Fetches the next batch; returns `false` if that needs waiting, unless it is to `wait` for it.
+    pub(super) fn fetch(&mut self, wait: bool) -> Result<bool, Hinted> {
         if self.fetch_cached() {
             return Ok(true);
         }
-        let ready = self.loader.next_if_ready()?;
+        let ready = self.loader.next(wait)?;
         if let Some(ready) = ready {
             self.fetched_from_loader(ready);
         }
