@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use self::meanwhile::OtherLoad;
 use super::demo::prepare;
-use super::failed::failed;
 use crate::config::Config;
 use crate::error::{Explain as _, Hinted};
 use crate::job::Target;
@@ -29,7 +28,7 @@ use crate::source::sampler::Options;
 /// Longest time between two samples of an experiment.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-pub(super) fn sweep(args: &cli::SweepArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
+pub(super) fn sweep(args: &cli::SweepArgs, places: &PathArgs) -> Result<ExitCode, TrialError> {
     exists(places)?;
     let look = WatchArgs {
         ascii: args.ascii,
@@ -53,10 +52,14 @@ pub(super) fn sweep(args: &cli::SweepArgs, places: &PathArgs) -> Result<ExitCode
         run(&command, tried, bound, &options, progress)
     });
     note("");
-    shown(found, |found| page_of(args, found, &config))
+    let page = page_of(args, &found?, &config);
+    Ok(print(&mut std::io::stdout(), page.as_bytes())?)
 }
 
-pub(super) fn headspace(args: &cli::HeadspaceArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
+pub(super) fn headspace(
+    args: &cli::HeadspaceArgs,
+    places: &PathArgs,
+) -> Result<ExitCode, TrialError> {
     exists(places)?;
     let config = config(&WatchArgs::default(), places)?;
     let command = command(&args.own, args.workload.dataset_size, || args.settings())?;
@@ -64,19 +67,17 @@ pub(super) fn headspace(args: &cli::HeadspaceArgs, places: &PathArgs) -> Result<
     let meanwhile = OtherLoad::begin(places);
     let found = headspace::command::launched(&command, args.plan(), &options, note);
     note("");
-    if found.is_ok() {
-        meanwhile.warn();
-    }
-    shown(found, |found| {
-        if args.json {
-            format!("{:#}\n", headspace::json(found))
-        } else {
-            headspace::text(found)
-        }
-    })
+    let found = found?;
+    meanwhile.warn();
+    let page = if args.json {
+        format!("{:#}\n", headspace::json(&found))
+    } else {
+        headspace::text(&found)
+    };
+    Ok(print(&mut std::io::stdout(), page.as_bytes())?)
 }
 
-pub(super) fn calibrate(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
+pub(super) fn calibrate(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, TrialError> {
     exists(places)?;
     let config = config(&demo.watch, places)?;
     let options = quick(places, &config);
@@ -94,22 +95,18 @@ pub(super) fn calibrate(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, 
         let mut settings = preset.settings();
         settings.device = demo.workload.settings()?.device;
         settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
-        let row = match calibrate::run(preset, &settings, &options, span) {
-            Ok(row) => row,
-            Err(failure) => return Ok(failed(&failure)),
-        };
+        let row = calibrate::run(preset, &settings, &options, span)?;
         if !demo.watch.json {
             print(&mut out, calibrate::text(&row).as_bytes())?;
         }
         rows.push(row);
     }
-    if demo.watch.json {
-        return print(
-            &mut out,
-            format!("{:#}\n", calibrate::json(&rows)).as_bytes(),
-        );
-    }
-    print(&mut out, calibrate::summary(&rows).as_bytes())
+    let page = if demo.watch.json {
+        format!("{:#}\n", calibrate::json(&rows))
+    } else {
+        calibrate::summary(&rows)
+    };
+    Ok(print(&mut out, page.as_bytes())?)
 }
 
 /// Returns the user's command, if there is one. Otherwise returns the built-in job with its images created and its step
@@ -139,17 +136,6 @@ fn command(
         patience: own.patience,
         interrupt,
     })
-}
-
-/// Prints the result, or why there is none.
-fn shown<T>(
-    found: Result<T, TrialError>,
-    page: impl FnOnce(&T) -> String,
-) -> Result<ExitCode, Hinted> {
-    match found {
-        Ok(found) => print(&mut std::io::stdout(), page(&found).as_bytes()),
-        Err(failure) => Ok(failed(&failure)),
-    }
 }
 
 /// Formats the result as requested.
