@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{SweepRow, Tried, WatchedWorkers, figures};
+use super::{SweepRow, Tried, WatchedWorkers, figures, others_cpu, worker_cpu};
 use crate::error::Hinted;
 use crate::lab::experiments::command::{TrainerReports, TrainingCommand, Trial, TrialError};
 use crate::lab::experiments::{steady, taken};
@@ -85,12 +85,18 @@ pub fn run(
     let figures = figures(complete_rounds(&steady(&reports), tried.workers));
     let seen = watched.map(|watched| watched.end(tried.workers));
     drop(trial);
+    let first = reports.steps.first();
+    let first = first.map(|step| step.wait_to.saturating_sub(step.wait_from));
     Ok(SweepRow {
+        tried,
+        first_batch: Duration::from_nanos(first.unwrap_or_default()),
+        steady: figures,
+        worker_cpu: seen.as_ref().and_then(worker_cpu),
+        others_cpu: seen.as_ref().and_then(others_cpu),
         not_set: match command.builtin {
             Some(_) => None,
             None => not_set(tried, replaced.is_some(), &reports),
         },
-        ..SweepRow::new(tried, reports.steps.first(), figures, seen.as_ref())
     })
 }
 
