@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use crate::cli::{self, Args, Command, Stop};
 use crate::config::DEFAULT_FILE;
-use crate::doctor::{self, Terminal};
+use crate::doctor::{self, Facts, Terminal};
 use crate::error::{Explain as _, Hinted};
 use crate::job::{NoTarget, Target};
 use crate::launch::{have_memory, raise_open_files, survive_the_limit_of_file_sizes};
@@ -148,12 +148,9 @@ fn examine(places: &PathArgs, json: bool) -> String {
         let gpus = nvml::open(library.as_deref())?;
         Ok(gpus.into_iter().map(|mut gpu| gpu.read(at)).collect())
     };
-    let checks = doctor::examine(
-        &places.proc_root,
-        &places.sys_root,
-        Terminal::current(),
-        gpus,
-    );
+    let (proc_root, sys_root) = (&places.proc_root, &places.sys_root);
+    let facts = Facts::read(proc_root, sys_root, Terminal::current(), gpus);
+    let checks = doctor::checks(&facts);
     if json {
         format!("{:#}\n", doctor::json(&checks))
     } else {
