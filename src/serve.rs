@@ -29,7 +29,7 @@ use crate::error::{Explain as _, Hinted};
 use crate::source::sampler::{Common, Options};
 pub(crate) use board::Board;
 use exposition::Format;
-pub(crate) use search::Search;
+pub(crate) use search::search;
 use server::no_runtime;
 pub(crate) use server::{Endpoints, Server};
 use textfile::Textfile;
@@ -64,23 +64,23 @@ impl Exporter {
         server.announce(std::io::stdout());
         let common = Common::start(&self.options);
         let _machine = search::machine(&common, &self.options, Arc::clone(&board))?;
-        let _search = Search::start(self.options, common, self.all, Arc::clone(&board))?;
+        let _search = search(self.options, common, self.all, Arc::clone(&board))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .build()
-            .map_err(|error| no_runtime(&error))?;
-        runtime.block_on(async {
-            let mut ends = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
-            let [typed, terminate] = &mut ends;
-            let typed = typed.as_mut().map_err(|error| no_runtime(error))?;
-            let terminate = terminate.as_mut().map_err(|error| no_runtime(error))?;
-            tokio::select! {
-                _ = typed.recv() => {}
-                _ = terminate.recv() => {}
-                () = keep(file.as_mut(), &board) => {}
-            }
-            Ok(())
-        })
+            .build();
+        let ended = runtime.and_then(|runtime| {
+            runtime.block_on(async {
+                let mut typed = signal(SignalKind::interrupt())?;
+                let mut terminate = signal(SignalKind::terminate())?;
+                tokio::select! {
+                    _ = typed.recv() => {}
+                    _ = terminate.recv() => {}
+                    () = keep(file.as_mut(), &board) => {}
+                }
+                Ok(())
+            })
+        });
+        ended.map_err(|error| no_runtime(&error))
     }
 }
 

@@ -196,10 +196,7 @@ pub(crate) fn config(watch: &WatchArgs, places: &PathArgs) -> Result<Config, Hin
 
 /// Opens the socket for reports of a launched job; `hint` is what to do if that fails.
 pub(crate) fn listen(hint: &str) -> Result<Listener, Hinted> {
-    Listener::bind().map_err(|error| {
-        let message = format!("cannot open the socket for the job's reports: {error}");
-        Hinted::new(message, hint)
-    })
+    Listener::bind().explain("cannot open the socket for the job's reports", hint)
 }
 
 /// Prints an error to standard error.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 
 use super::command::{exit_code, failed, log, name, start, supervisor_lost};
-use super::printed::Printed;
+use super::printed::follow;
 use super::summary::Summary;
 use crate::cli::RunArgs;
 use crate::error::{Explain as _, Hinted};
@@ -50,7 +50,7 @@ pub(super) fn run(
     for gap in &options.lacking {
         note(&Hinted::new(&gap.reason, &gap.hint));
     }
-    let printed = log.map(|log| Printed::follow(log, watch.json));
+    let printed = log.map(|log| follow(log, watch.json));
     let printed = printed
         .transpose()
         .map_err(|error| Hinted::no_thread(&error))?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, mpsc};
 
 use super::command::{exit_code, failed, log, name, start, supervisor_lost};
-use super::printed::Printed;
+use super::printed::follow;
 use super::summary::Summary;
 use crate::app::{self, Launch, LaunchedCommand, QuitChoice, Setup};
 use crate::background::lock;
@@ -118,7 +118,7 @@ fn close(
             stopped = true;
             running.handle().end();
         }
-        let printed = Printed::follow(log, false).map_err(|error| Hinted::no_thread(&error))?;
+        let printed = follow(log, false).map_err(|error| Hinted::no_thread(&error))?;
         ended = wait_for_end(&events);
         drop(printed);
         if ended.is_none() {
