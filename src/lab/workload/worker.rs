@@ -12,7 +12,7 @@ use rustix::process::{Pid, getppid};
 use super::batch_memory::{BatchMemory, NO_MEMORY, SMALLER};
 use super::batches::BatchMaker;
 use super::child;
-use super::message::{BatchRequest, REQUEST, ReadyBatch};
+use super::message::{BatchMessage, MESSAGE};
 use super::settings::WorkerLaunch;
 use super::worker_pool::{KILLED, PIPE};
 use crate::error::{Explain as _, Hinted};
@@ -37,16 +37,11 @@ pub fn work(launch: &WorkerLaunch) -> Result<(), Hinted> {
     // Rust's standard output is line-buffered and would split a message that contains a newline byte.
     let ready = std::io::stdout().as_fd().try_clone_to_owned();
     let mut ready = File::from(ready.explain(PIPE, KILLED)?);
-    let mut bytes = [0; REQUEST];
-    while requests.read_exact(&mut bytes).is_ok() {
-        let BatchRequest { batch, slot } = BatchRequest::parse(bytes);
+    let mut message = [0; MESSAGE];
+    while requests.read_exact(&mut message).is_ok() {
+        let BatchMessage { batch, slot, .. } = BatchMessage::parse(message);
         batches.make(batch, memory.batch_mut(slot))?;
-        let message = ReadyBatch {
-            batch,
-            slot,
-            worker: launch.worker,
-        };
-        if ready.write_all(&message.bytes()).is_err() {
+        if ready.write_all(&message).is_err() {
             // The trainer is gone and waits for nothing.
             break;
         }

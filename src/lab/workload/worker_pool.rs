@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::batch_memory::{BatchMemory, NO_MEMORY, SMALLER};
 use super::child::MORE_PROCESSES;
 use super::clock::now;
-use super::message::{BatchRequest, READY, ReadyBatch};
+use super::message::{BatchMessage, MESSAGE};
 use super::scheduler::Scheduler;
 use super::settings::{JobSettings, WorkerLaunch, word};
 use crate::error::{Explain as _, Hinted};
@@ -93,12 +93,12 @@ impl WorkerPool {
     /// Returns the number of batches that are ready.
     pub(super) fn ready(&self) -> u32 {
         let unread = rustix::io::ioctl_fionread(&self.results).unwrap_or_default();
-        let ready = unread / READY as u64 + self.scheduler.waiting() as u64;
+        let ready = unread / MESSAGE as u64 + self.scheduler.waiting() as u64;
         u32::try_from(ready).unwrap_or(u32::MAX)
     }
 
     /// Returns the next batch. `None` if it is not there, unless it is to `wait` for it.
-    pub(super) fn next(&mut self, wait: bool) -> Result<Option<ReadyBatch>, Hinted> {
+    pub(super) fn next(&mut self, wait: bool) -> Result<Option<BatchMessage>, Hinted> {
         let patience = if wait { IDLE_CHECK_INTERVAL } else { NO_WAIT };
         loop {
             if let Some(ready) = self.take()? {
@@ -115,15 +115,15 @@ impl WorkerPool {
     }
 
     /// Returns the bytes of a batch, until it is released.
-    pub(super) fn batch(&self, ready: ReadyBatch) -> &[u8] {
+    pub(super) fn batch(&self, ready: BatchMessage) -> &[u8] {
         self.memory.batch(ready.slot)
     }
 
-    pub(super) fn release(&mut self, ready: ReadyBatch) {
+    pub(super) fn release(&mut self, ready: BatchMessage) {
         self.scheduler.release(ready.slot);
     }
 
-    fn take(&mut self) -> Result<Option<ReadyBatch>, Hinted> {
+    fn take(&mut self) -> Result<Option<BatchMessage>, Hinted> {
         // In any order, the other workers would otherwise hide that one has ended.
         let now = now();
         if now >= self.next_check {
@@ -137,17 +137,14 @@ impl WorkerPool {
         Ok(Some(ready))
     }
 
-    fn send(&mut self, request: Option<(u32, BatchRequest)>) -> Result<(), Hinted> {
-        let Some((worker, request)) = request else {
-            return Ok(());
-        };
-        let Some(place) = self.workers.get_mut(worker as usize) else {
-            return Ok(());
-        };
-        if place.requests.write_all(&request.bytes()).is_err() {
+    fn send(&mut self, request: Option<BatchMessage>) -> Result<(), Hinted> {
+        if let Some(request) = request
+            && let Some(worker) = self.workers.get_mut(request.worker as usize)
+            && worker.requests.write_all(&request.bytes()).is_err()
+        {
             // The pipe is closed only if the worker has ended.
-            let how = place.child.wait();
-            return Err(ended(worker, how.map(Some)));
+            let how = worker.child.wait();
+            return Err(ended(request.worker, how.map(Some)));
         }
         Ok(())
     }
@@ -163,10 +160,10 @@ impl WorkerPool {
 
     /// Reads one message: those not needed yet stay in the pipe, where a monitor can count them.
     fn receive(&mut self) -> Result<(), Hinted> {
-        let mut bytes = [0; READY];
+        let mut bytes = [0; MESSAGE];
         let read = self.results.read_exact(&mut bytes);
         read.explain(PIPE, KILLED)?;
-        self.scheduler.arrived(ReadyBatch::parse(bytes));
+        self.scheduler.arrived(BatchMessage::parse(bytes));
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 //! loading took no time.
 
 use crate::error::Hinted;
-use crate::lab::workload::message::ReadyBatch;
+use crate::lab::workload::message::BatchMessage;
 use crate::lab::workload::settings::JobSettings;
 use crate::lab::workload::worker_pool::WorkerPool;
 use crate::launch::Cache;
@@ -19,7 +19,7 @@ pub(super) struct BatchSource {
 
 #[derive(Debug, Clone, Copy)]
 enum Current {
-    Loaded(ReadyBatch),
+    Loaded(BatchMessage),
     Cached(usize),
 }
 
@@ -79,7 +79,7 @@ impl BatchSource {
         true
     }
 
-    fn fetched_from_loader(&mut self, ready: ReadyBatch) {
+    fn fetched_from_loader(&mut self, ready: BatchMessage) {
         self.fetched += 1;
         self.current = Some(Current::Loaded(ready));
         // The cache is filled with the last batches before loading stops.
