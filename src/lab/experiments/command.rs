@@ -99,7 +99,7 @@ fn replace(word: &OsStr, what: &str, with: &str) -> OsString {
 /// One run of the job, which dropping ends.
 #[derive(Debug)]
 pub(super) struct Trial<'a> {
-    command: &'a TrainingCommand,
+    pub(super) command: &'a TrainingCommand,
     /// Declared first, so that it is dropped before the listener.
     launched: LaunchedJob,
     listener: Listener,

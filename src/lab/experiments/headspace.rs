@@ -6,7 +6,6 @@
 
 pub mod command;
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -129,26 +128,7 @@ fn median(sorted: &[f64]) -> Option<(f64, f64, f64)> {
 
 /// Returns the result as text.
 pub fn text(headspace: &MeasuredHeadspace) -> String {
-    let ms = |time: Duration| format!("{:>8.1} ms", time.as_secs_f64() * 1000.0);
-    let (low, high) = (headspace.low * 100.0, headspace.high * 100.0);
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "step now          {}", ms(headspace.now));
-    let _ = writeln!(text, "instant loading   {}", ms(headspace.free));
-    let _ = writeln!(
-        text,
-        "gain              {:>8.1} ms   {} of the time ({:.0} to {:.0} %)",
-        without_sign(headspace.gain_ms(), 1),
-        Share(headspace.gain_share()),
-        without_sign(low, 0),
-        without_sign(high, 0),
-    );
-    let _ = writeln!(
-        text,
-        "                  {:>8.1} h    over {} steps",
-        without_sign(headspace.hours_saved(), 1),
-        headspace.run_steps
-    );
+    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
     let advice = match headspace.steps_needed() {
         Some(steps) => format!(
             "{} steps are too few to tell if loading costs time: the range includes 0;\nuse --steps {steps}, or a quieter machine",
@@ -159,25 +139,32 @@ pub fn text(headspace: &MeasuredHeadspace) -> String {
         }
         None => "this is the most that a faster loader can gain".to_owned(),
     };
-    let _ = writeln!(text, "{advice}");
-    if headspace.steps_needed().is_none() && headspace.high - headspace.low > WIDE {
-        let _ = writeln!(
-            text,
-            "the range is wide: use more --steps, more --rounds or a quieter machine"
-        );
-    }
-    let _ = writeln!(
-        text,
-        "in the cached run the loader uses no CPU time either: if CPUs are scarce,\nthat is part of the gain"
+    let mut text = format!(
+        "\
+step now          {:>8.1} ms
+instant loading   {:>8.1} ms
+gain              {:>8.1} ms   {} of the time ({:.0} to {:.0} %)
+                  {:>8.1} h    over {} steps
+{advice}
+",
+        ms(headspace.now),
+        ms(headspace.free),
+        without_sign(headspace.gain_ms(), 1),
+        Share(headspace.gain_share()),
+        without_sign(headspace.low * 100.0, 0),
+        without_sign(headspace.high * 100.0, 0),
+        without_sign(headspace.hours_saved(), 1),
+        headspace.run_steps,
     );
+    if headspace.steps_needed().is_none() && headspace.high - headspace.low > WIDE {
+        text += "the range is wide: use more --steps, more --rounds or a quieter machine\n";
+    }
+    text += "in the cached run the loader uses no CPU time either: if CPUs are scarce,\nthat is part of the gain\n";
     for note in headspace.notes.iter().flatten() {
-        let _ = writeln!(text, "{note}");
+        text.extend([note, "\n"]);
     }
     if headspace.notes.is_some() {
-        let _ = writeln!(
-            text,
-            "each run was stopped after its measurement, the cached ones too, in which the\nmodel learns nothing"
-        );
+        text += "each run was stopped after its measurement, the cached ones too, in which the\nmodel learns nothing\n";
     }
     text
 }

@@ -29,9 +29,9 @@ pub fn launched(
         let mut report = |what: String| report(&format!("run {} of {runs}: {what}", run + 1));
         report("waiting for the first step".to_owned());
         if run % 2 == 0 {
-            let (steps, ranks) = normal_run(command, plan, options, &mut report)?;
+            let steps = normal_run(command, plan, options, &mut report)?;
             let own = command.builtin.is_none();
-            notes = own.then(|| self::notes(&steps, ranks));
+            notes = own.then(|| self::notes(&steps));
             now.extend(steps.blocks());
         } else {
             free.extend(cached(command, plan, options, &mut report)?.blocks());
@@ -46,6 +46,8 @@ struct Measured {
     steps: Vec<Step>,
     workers: u32,
     epochs: EpochLengths,
+    /// Number of ranks that train.
+    ranks: usize,
 }
 
 impl Measured {
@@ -100,7 +102,7 @@ fn normal_run(
     plan: Plan,
     options: &Options,
     report: &mut impl FnMut(String),
-) -> Result<(Measured, usize), TrialError> {
+) -> Result<Measured, TrialError> {
     let mut trial = Trial::start(command, LoaderOverrides::default(), options)?;
     // Both runs are measured after the same number of steps, so that both are equally warmed up.
     let before = |reports: &TrainerReports| plan.cache.after + u64::from(reports.capacity()) + 1;
@@ -114,11 +116,10 @@ fn normal_run(
     )?;
     let reports = trial.reports();
     let before = before(&reports);
-    let ranks = trial.writers.ranks();
-    drop(trial);
-    let epochs = EpochLengths::of(&reports.steps);
-    let measured = measured(command, &reports, |step| step.number >= before, plan);
-    Ok((Measured { epochs, ..measured }, ranks))
+    Ok(Measured {
+        epochs: EpochLengths::of(&reports.steps),
+        ..measured(&trial, |step| step.number >= before, plan)
+    })
 }
 
 fn cached(
@@ -158,15 +159,8 @@ fn cached(
         },
         |made| ended_early(made, plan),
     )?;
-    let reports = trial.reports();
-    drop(trial);
-    let from = idle_since(&reports).unwrap_or(u64::MAX);
-    Ok(measured(
-        command,
-        &reports,
-        |step| step.wait_from >= from,
-        plan,
-    ))
+    let from = idle_since(&trial.reports()).unwrap_or(u64::MAX);
+    Ok(measured(&trial, |step| step.wait_from >= from, plan))
 }
 
 /// Returns when the workers are certainly idle: finishing what they have when the first cached batch is delivered takes
@@ -184,14 +178,11 @@ fn idle_since(reports: &TrainerReports) -> Option<u64> {
     Some(after.first()?.wait_from.saturating_add(rest))
 }
 
-fn measured(
-    command: &TrainingCommand,
-    reports: &TrainerReports,
-    is: impl Fn(&Step) -> bool,
-    plan: Plan,
-) -> Measured {
+fn measured(trial: &Trial<'_>, is: impl Fn(&Step) -> bool, plan: Plan) -> Measured {
+    let reports = trial.reports();
     // The built-in job does not report its number of workers, but its settings contain it.
-    let builtin = command.builtin.as_ref().map(|settings| settings.workers);
+    let builtin = trial.command.builtin.as_ref();
+    let builtin = builtin.map(|settings| settings.workers);
     let reported = || reports.workers.last().copied();
     let steps = reports.steps.iter().filter(|step| is(step));
     let many = usize::try_from(plan.steps).unwrap_or(usize::MAX);
@@ -199,6 +190,7 @@ fn measured(
         steps: steps.take(many).copied().collect(),
         workers: builtin.or_else(reported).unwrap_or_default(),
         epochs: EpochLengths::One,
+        ranks: trial.writers.ranks(),
     }
 }
 
@@ -215,7 +207,7 @@ fn ended_early(made: u64, plan: Plan) -> Hinted {
     Hinted::new(message, hint)
 }
 
-fn notes(measured: &Measured, ranks: usize) -> Vec<String> {
+fn notes(measured: &Measured) -> Vec<String> {
     let mut notes = vec![];
     match measured.epochs {
         EpochLengths::One => {}
@@ -229,8 +221,11 @@ fn notes(measured: &Measured, ranks: usize) -> Vec<String> {
             "loops of different lengths were measured: if the script also validates its\nmodel, choose --steps so that this is not measured".to_owned(),
         ),
     }
-    if ranks > 1 {
-        notes.push(format!("the figures are for the first of {ranks} ranks"));
+    if measured.ranks > 1 {
+        notes.push(format!(
+            "the figures are for the first of {} ranks",
+            measured.ranks
+        ));
     }
     notes
 }
@@ -289,6 +284,7 @@ mod tests {
                 steps,
                 workers,
                 epochs,
+                ranks: 0,
             }
             .blocks()
             .len()
@@ -307,6 +303,7 @@ mod tests {
             steps,
             workers: 2,
             epochs,
+            ranks: 0,
         }
         .blocks();
         assert_eq!(blocks, [0.01; 3]);
