@@ -172,43 +172,35 @@ impl Simulation {
                 Duration::try_from_secs_f64(seconds).map_or(NEVER, nanoseconds)
             }
         };
-        if let Some(worker) = self.worker(worker) {
-            worker.asked.push_back((index, length));
-        }
+        let asked = &mut self.workers[worker as usize].asked;
+        asked.push_back((index, length));
     }
 
     /// Starts an idle loader on its next index; `ahead` is the part of that load that is already done.
     fn load_next(&mut self, worker: u32, ahead: f64) {
-        let now = self.now;
-        let Some(state) = self.worker(worker) else {
-            return;
-        };
+        let state = &mut self.workers[worker as usize];
         if state.loading.is_some() {
             return;
         }
         let Some((index, length)) = state.asked.pop_front() else {
             return;
         };
+        state.loading = Some(index);
         let left = Duration::from_nanos(length).mul_f64(1.0 - ahead);
         let left = if ahead > 0.0 {
             nanoseconds(left)
         } else {
             length
         };
-        let ends = self.tick(now.saturating_add(left));
-        if let Some(state) = self.worker(worker) {
-            state.loading = Some(index);
-        }
+        let ends = self.tick(self.now.saturating_add(left));
         self.events
             .push(Reverse((ends, Completion::LoadEnds(worker))));
     }
 
     fn load_ended(&mut self, worker: u32) {
-        let loaded = self.worker(worker).and_then(|state| {
-            state.made += 1;
-            state.loading.take()
-        });
-        if let Some(index) = loaded {
+        let state = &mut self.workers[worker as usize];
+        state.made += 1;
+        if let Some(index) = state.loading.take() {
             let in_order = self.settings.in_order;
             let place = if in_order { index } else { self.arrivals };
             self.arrivals += 1;
@@ -243,9 +235,5 @@ impl Simulation {
         };
         self.hand_out_index(asked);
         self.load_next(asked, 0.0);
-    }
-
-    fn worker(&mut self, worker: u32) -> Option<&mut SimulatedWorker> {
-        self.workers.get_mut(usize::try_from(worker).ok()?)
     }
 }
