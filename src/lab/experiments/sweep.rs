@@ -181,42 +181,34 @@ fn figures(steps: &[Step]) -> Option<Steady> {
 }
 
 /// A job that is also watched from outside, as only that shows the CPU time of each worker.
-struct WatchedWorkers {
-    /// `None` if it cannot be watched.
-    sampler: Option<Sampler>,
-    samples: mpsc::Receiver<Sample>,
+type WatchedWorkers = (Sampler, mpsc::Receiver<Sample>);
+
+/// Watches the job. `None` if that is not possible.
+fn watch(options: &Options, pid: Pid) -> Option<WatchedWorkers> {
+    let (send, samples) = mpsc::channel();
+    let job = launched(&options.proc_root, pid);
+    let options = Options {
+        target: Target::Launched(pid),
+        ..options.clone()
+    };
+    let sampler = Sampler::start(options, job, move |sample| send.send(sample).is_ok());
+    Some((sampler.ok()?, samples))
 }
 
-impl WatchedWorkers {
-    fn start(options: &Options, pid: Pid) -> Self {
-        let (send, samples) = mpsc::channel();
-        let job = launched(&options.proc_root, pid);
-        let options = Options {
-            target: Target::Launched(pid),
-            ..options.clone()
-        };
-        let sampler = Sampler::start(options, job, move |sample| send.send(sample).is_ok());
-        Self {
-            sampler: sampler.ok(),
-            samples,
+/// Returns what was observed while there were this many workers.
+fn observed((sampler, samples): WatchedWorkers, count: u32) -> Engine {
+    drop(sampler);
+    let mut engine = Engine::new(Duration::MAX);
+    // Earlier samples are dropped: a worker that is not in the first one has no rate.
+    for sample in samples {
+        if sample.workers() >= count as usize {
+            engine.push(sample);
         }
     }
-
-    /// Returns what was observed while there were this many workers.
-    fn end(self, count: u32) -> Engine {
-        drop(self.sampler);
-        let mut engine = Engine::new(Duration::MAX);
-        // Earlier samples are dropped: a worker that is not in the first one has no rate.
-        for sample in self.samples {
-            if sample.workers() >= count as usize {
-                engine.push(sample);
-            }
-        }
-        engine
-    }
+    engine
 }
 
-/// Returns the number of workers in a sample.
+/// Returns the CPU time of all workers, in cores.
 fn worker_cpu(engine: &Engine) -> Option<f64> {
     let rank = engine.state().model.window()?.job.as_ref()?.ranks.first()?;
     let workers = rank.loaders.iter().flat_map(|loader| &loader.workers);

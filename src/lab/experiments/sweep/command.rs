@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{SweepRow, Tried, WatchedWorkers, figures, others_cpu, worker_cpu};
+use super::{SweepRow, Tried, figures, observed, others_cpu, watch, worker_cpu};
 use crate::error::Hinted;
 use crate::lab::experiments::command::{TrainerReports, TrainingCommand, Trial, TrialError};
 use crate::lab::experiments::{steady, taken};
@@ -60,7 +60,7 @@ pub fn run(
         },
         too_few,
     )?;
-    let watched = trainer.map(|pid| WatchedWorkers::start(options, pid));
+    let watched = trainer.and_then(|pid| watch(options, pid));
     trial.listen(
         |pid, reports| {
             if trainer != Some(pid) {
@@ -83,7 +83,7 @@ pub fn run(
     // If the trainer changed, the watched process is not the measured one.
     let watched = watched.filter(|_| trainer.is_some());
     let figures = figures(complete_rounds(&steady(&reports), tried.workers));
-    let seen = watched.map(|watched| watched.end(tried.workers));
+    let seen = watched.map(|watched| observed(watched, tried.workers));
     drop(trial);
     let first = reports.steps.first();
     let first = first.map(|step| step.wait_to.saturating_sub(step.wait_from));
