@@ -17,7 +17,6 @@ mod users;
 mod web_config;
 
 use std::future::pending;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +24,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::error::{Explain as _, Hinted};
+use crate::error::{Explain as _, Hinted, write_error};
 use crate::source::sampler::{Common, Options};
 pub(crate) use board::Board;
 use exposition::Format;
@@ -96,8 +95,7 @@ async fn keep(file: Option<&mut Textfile>, board: &Board) {
         ticks.tick().await;
         let result = write_file(file, board);
         if let (Err(error), false) = (&result, failed) {
-            // If stderr is closed, the warning is lost.
-            let _ = writeln!(std::io::stderr(), "warning: {error}");
+            write_error(format_args!("warning: {error}"));
         }
         failed = result.is_err();
     }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use crate::app::{self, Setup};
 use crate::config::{Config, Environment, Overrides};
-use crate::error::{Explain as _, Hinted};
+use crate::error::{Explain as _, Hinted, write_error};
 pub(crate) use crate::headless::WINDOW;
 use crate::headless::{Observation, all_written, observe};
 use crate::job::{Candidate, Target};
@@ -201,6 +201,5 @@ pub(crate) fn listen(hint: &str) -> Result<Listener, Hinted> {
 
 /// Prints an error to standard error.
 pub(crate) fn print_error(error: &Hinted) {
-    // If the output is closed, there is nothing to do.
-    let _ = writeln!(std::io::stderr(), "{}", error.lines());
+    write_error(error.lines());
 }

@@ -2,10 +2,11 @@
 //!
 //! Does not depend on the task, only on the number of items. Never writes to standard output.
 
-use std::io::{self, Write as _};
 use std::time::Duration;
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use crate::error::write_error;
 
 /// Shows `creating 1,536 images  [=====>    ]  61 %  3.2 s left`.
 const TEMPLATE: &str = "creating {human_len} {msg}  [{bar:30}]  {percent:>3} %  {left} left";
@@ -24,7 +25,7 @@ impl ProgressLine {
     pub(super) fn on_stderr(what: &str, done: u64, total: u64) -> Self {
         let progress = Self::new(ProgressDrawTarget::stderr(), what, done, total);
         if progress.bar.is_hidden() {
-            line(&progress.start_line());
+            write_error(progress.start_line());
         }
         progress
     }
@@ -77,7 +78,7 @@ impl ProgressLine {
     pub(super) fn end(self) {
         let end = self.end_line(self.bar.elapsed());
         self.bar.finish_and_clear();
-        line(&end);
+        write_error(end);
     }
 
     fn end_line(&self, took: Duration) -> String {
@@ -86,13 +87,9 @@ impl ProgressLine {
     }
 }
 
-/// Prints a line. A closed standard error is not a reason to stop.
-fn line(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io;
     use std::sync::{Arc, Mutex};
 
     use indicatif::TermLike;

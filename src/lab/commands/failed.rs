@@ -1,9 +1,8 @@
 //! Prints why a job of the lab has no result.
 
-use std::io::Write;
 use std::process::ExitCode;
 
-use crate::error::Hinted;
+use crate::error::{Hinted, write_error};
 use crate::lab::experiments::command::TrialError;
 use crate::setup::print_error;
 
@@ -16,8 +15,7 @@ pub(super) fn failed(failure: TrialError) -> Result<ExitCode, Hinted> {
         }
         TrialError::Refused { error, said } => {
             for line in said {
-                // If the output is closed, there is nothing to do.
-                let _ = writeln!(std::io::stderr(), "  {line}");
+                write_error(format_args!("  {line}"));
             }
             Err(error)
         }

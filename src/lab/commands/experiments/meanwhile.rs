@@ -2,11 +2,11 @@
 //!
 //! Reads the busy time of the machine, and that of this process and its children, before and after.
 
-use std::io::Write;
 use std::time::Duration;
 
 use procfs::process::Process;
 
+use crate::error::write_error;
 use crate::lab::experiments::sweep::text::BUSY;
 use crate::options::PathArgs;
 use crate::source::clock::Clock;
@@ -43,7 +43,7 @@ impl OtherLoad {
             return;
         };
         if let Some(text) = warning(before, now, self.clock.since_start()) {
-            let _ = std::io::stderr().write_all(text.as_bytes());
+            write_error(text);
         }
     }
 }
@@ -71,7 +71,7 @@ fn warning(before: Times, now: Times, took: Duration) -> Option<String> {
     let cpus = now.cpus;
     (others >= BUSY * cpus).then(|| {
         format!(
-            "warning: other programs used {others:.1} of {cpus} CPUs: repeat on a quieter machine\n"
+            "warning: other programs used {others:.1} of {cpus} CPUs: repeat on a quieter machine"
         )
     })
 }
