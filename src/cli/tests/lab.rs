@@ -86,7 +86,7 @@ fn an_experiment_takes_a_command_or_the_built_in_job() {
         (&sweep.counts[..], &sweep.prefetch_factors[..]),
         (&[0, 2][..], &[2, 4][..])
     );
-    assert!(sweep.compares_memory() && sweep.steps == Some(9));
+    assert!(sweep.compares_memory() && sweep.bound.steps == Some(9));
     assert_eq!(sweep.own.log, Some(PathBuf::from("l")));
     let Some(Command::Lab(Lab::Headspace(headspace))) =
         typed("headspace --patience 2min").unwrap().command

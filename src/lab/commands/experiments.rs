@@ -15,7 +15,7 @@ use crate::job::Target;
 use crate::lab::cli::{self, CommandArgs, DemoArgs};
 use crate::lab::experiments::command::{TrainingCommand, TrialError};
 use crate::lab::experiments::interrupt::Interrupt;
-use crate::lab::experiments::sweep::command::{Bound, run};
+use crate::lab::experiments::sweep::command::run;
 use crate::lab::experiments::sweep::{self, Sweep};
 use crate::lab::experiments::{calibrate, headspace};
 use crate::lab::workload::presets::PRESETS;
@@ -42,14 +42,10 @@ pub(super) fn sweep(args: &cli::SweepArgs, places: &PathArgs) -> Result<ExitCode
         Ok(settings)
     })?;
     let options = quick(places, &config);
-    let bound = Bound {
-        span: args.span,
-        steps: args.steps,
-    };
     let memory = command.builtin.is_some() || args.compares_memory();
     let found = Sweep::of(&args.counts, &args.prefetch_factors, memory, |tried| {
         let progress = |doing: &str| note(&format!("{tried}: {doing}"));
-        run(&command, tried, bound, &options, progress)
+        run(&command, tried, args.bound, &options, progress)
     });
     note("");
     let page = page_of(args, &found?, &config);
@@ -65,7 +61,7 @@ pub(super) fn headspace(
     let command = command(&args.own, args.workload.dataset_size, || args.settings())?;
     let options = quick(places, &config);
     let meanwhile = OtherLoad::begin(places);
-    let found = headspace::command::launched(&command, args.plan(), &options, note);
+    let found = headspace::command::launched(&command, args.plan, &options, note);
     note("");
     let found = found?;
     meanwhile.warn();

@@ -8,11 +8,12 @@ pub mod command;
 
 use std::time::Duration;
 
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use serde_json::{Value, json};
 
 use super::{milliseconds, rounded, taken};
 use crate::error::Hinted;
-use crate::launch::Cache;
 use crate::probe::Step;
 use crate::units::{Share, sorted, whole, without_sign};
 
@@ -24,15 +25,26 @@ const MIN_GAIN: f64 = 0.05;
 const WIDE: f64 = 0.1;
 
 /// How to measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct Plan {
-    /// Batches to reuse in turn, and the number of batches to load before.
-    pub cache: Cache,
-    /// Steps to measure in each run.
+    /// Batches to cycle through in the cached run
+    #[arg(long, value_name = "N", default_value = "10", value_parser = RangedU64ValueParser::<u32>::new().range(1..=1000))]
+    pub cache_batches: u32,
+
+    /// Warm-up steps before measuring, in both runs
+    #[arg(long, value_name = "N", default_value = "100", value_parser = RangedU64ValueParser::<u64>::new().range(1..=1_000_000))]
+    pub after: u64,
+
+    /// Steps to measure in each run
+    #[arg(long, value_name = "N", default_value = "100", value_parser = RangedU64ValueParser::<u64>::new().range(10..=10_000_000))]
     pub steps: u64,
-    /// Pairs of a normal run and a run with cached batches.
+
+    /// Pairs of runs, one normal and one with cached batches
+    #[arg(long, value_name = "N", default_value = "3", value_parser = RangedU64ValueParser::<u32>::new().range(1..=100))]
     pub rounds: u32,
-    /// Steps of the user's whole training.
+
+    /// Steps of your whole training, for the total saving
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
     pub run_steps: u64,
 }
 

@@ -4,7 +4,7 @@ use super::{MeasuredHeadspace, Plan, blocks, judge, too_few};
 use crate::error::Hinted;
 use crate::lab::experiments::command::{TrainerReports, TrainingCommand, Trial, TrialError};
 use crate::lab::experiments::taken;
-use crate::launch::LoaderOverrides;
+use crate::launch::{Cache, LoaderOverrides};
 use crate::probe::Step;
 use crate::source::sampler::Options;
 use crate::units::nanoseconds;
@@ -105,7 +105,7 @@ fn normal_run(
 ) -> Result<Measured, TrialError> {
     let mut trial = Trial::start(command, LoaderOverrides::default(), options)?;
     // Both runs are measured after the same number of steps, so that both are equally warmed up.
-    let before = |reports: &TrainerReports| plan.cache.after + u64::from(reports.capacity()) + 1;
+    let before = |reports: &TrainerReports| plan.after + u64::from(reports.capacity()) + 1;
     trial.listen(
         |_, reports| {
             let all = before(reports) + plan.steps;
@@ -128,12 +128,16 @@ fn cached(
     options: &Options,
     report: &mut impl FnMut(String),
 ) -> Result<Measured, TrialError> {
+    let cache = Cache {
+        batches: plan.cache_batches,
+        after: plan.after,
+    };
     let overrides = LoaderOverrides {
-        cache: Some(plan.cache),
+        cache: Some(cache),
         ..LoaderOverrides::default()
     };
     // At worst, the hook tests itself with another loader at exactly that step.
-    let latest = 2 * plan.cache.after + 100;
+    let latest = 2 * plan.after + 100;
     let mut trial = Trial::start(command, overrides, options)?;
     let notice = |reports: &TrainerReports| {
         let why = reports.notice.as_deref();
@@ -145,7 +149,7 @@ fn cached(
     trial.listen(
         |_, reports| {
             let Some(from) = idle_since(reports) else {
-                report(format!("step {} of {}", reports.made(), plan.cache.after));
+                report(format!("step {} of {}", reports.made(), plan.after));
                 return if reports.made() > latest {
                     Err(notice(reports))
                 } else {
@@ -195,7 +199,7 @@ fn measured(trial: &Trial<'_>, is: impl Fn(&Step) -> bool, plan: Plan) -> Measur
 }
 
 fn ended_early(made: u64, plan: Plan) -> Hinted {
-    let needed = plan.cache.after + plan.steps;
+    let needed = plan.after + plan.steps;
     let message = format!("the command ended after {made} steps; at least {needed} are needed");
     let hint = if made < MIN_STEPS {
         "train for longer".to_owned()
@@ -333,10 +337,8 @@ mod tests {
     #[test]
     fn a_script_that_is_too_short_gets_the_length_needed() {
         let plan = Plan {
-            cache: crate::launch::Cache {
-                batches: 10,
-                after: 100,
-            },
+            cache_batches: 10,
+            after: 100,
             steps: 100,
             rounds: 3,
             run_steps: 1000,
