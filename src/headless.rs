@@ -219,7 +219,7 @@ pub fn observe_again(
     out: &mut impl Write,
 ) -> Result<Option<Kind>, Hinted> {
     // The sample numbers say how long it was observed.
-    let mut observer = Observer::new(how, recording.header().interval);
+    let mut observer = Observer::new(how, recording.header.interval);
     let mut failure = None;
     let mut written = Ok(false);
     for sample in Source::part(recording, numbers) {

@@ -35,7 +35,7 @@ pub(crate) fn can(watch: &WatchArgs) -> Result<(), Hinted> {
 
 /// Says on standard error that a recording is not whole.
 pub(crate) fn note_if_cut(recording: &Recording, file: &Path) {
-    if recording.is_cut() {
+    if recording.cut {
         write_error(format_args!(
             "note: {} is truncated or still being written: showing it up to the last complete sample",
             printable(&file.display().to_string())
