@@ -38,49 +38,42 @@ pub(crate) const ADDRESS: &str = "127.0.0.1:9977";
 /// Time between two updates of the file.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// What to watch, and where to serve it.
-#[derive(Debug)]
-pub(crate) struct Exporter {
-    pub options: Options,
-    /// Watch all jobs of the machine rather than one at a time.
-    pub all: bool,
-    pub endpoints: Endpoints,
-    pub textfile: Option<PathBuf>,
-}
-
-impl Exporter {
-    /// Serves until a signal ends it.
-    ///
-    /// # Errors
-    /// Returns an error if an address cannot be listened on, a file cannot be used, or no thread can be started.
-    pub(crate) fn run(self) -> Result<(), Hinted> {
-        let board = Arc::new(Board::default());
-        let server = self.endpoints.serve(Arc::clone(&board))?;
-        let mut file = self.textfile.map(Textfile::new);
-        if let Some(file) = &mut file {
-            write_file(file, &board)?;
-        }
-        server.announce(std::io::stdout());
-        let common = Common::start(&self.options);
-        let _machine = search::machine(&common, &self.options, Arc::clone(&board))?;
-        let _search = search(self.options, common, self.all, Arc::clone(&board))?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        let ended = runtime.and_then(|runtime| {
-            runtime.block_on(async {
-                let mut typed = signal(SignalKind::interrupt())?;
-                let mut terminate = signal(SignalKind::terminate())?;
-                tokio::select! {
-                    _ = typed.recv() => {}
-                    _ = terminate.recv() => {}
-                    () = keep(file.as_mut(), &board) => {}
-                }
-                Ok(())
-            })
-        });
-        ended.map_err(|error| no_runtime(&error))
+/// Watches one job at a time, or `all` of the machine, and serves their metrics until a signal ends it.
+///
+/// # Errors
+/// Returns an error if an address cannot be listened on, a file cannot be used, or no thread can be started.
+pub(crate) fn run(
+    options: Options,
+    all: bool,
+    endpoints: Endpoints,
+    textfile: Option<PathBuf>,
+) -> Result<(), Hinted> {
+    let board = Arc::new(Board::default());
+    let server = endpoints.serve(Arc::clone(&board))?;
+    let mut file = textfile.map(Textfile::new);
+    if let Some(file) = &mut file {
+        write_file(file, &board)?;
     }
+    server.announce(std::io::stdout());
+    let common = Common::start(&options);
+    let _machine = search::machine(&common, &options, Arc::clone(&board))?;
+    let _search = search(options, common, all, Arc::clone(&board))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let ended = runtime.and_then(|runtime| {
+        runtime.block_on(async {
+            let mut typed = signal(SignalKind::interrupt())?;
+            let mut terminate = signal(SignalKind::terminate())?;
+            tokio::select! {
+                _ = typed.recv() => {}
+                _ = terminate.recv() => {}
+                () = keep(file.as_mut(), &board) => {}
+            }
+            Ok(())
+        })
+    });
+    ended.map_err(|error| no_runtime(&error))
 }
 
 /// Keeps the file up to date while it is polled.
