@@ -15,7 +15,6 @@ const TEMPLATE: &str = "creating {human_len} {msg}  [{bar:30}]  {percent:>3} %  
 #[derive(Debug)]
 pub(super) struct ProgressLine {
     bar: ProgressBar,
-    what: String,
     /// Number of items done before.
     before: u64,
 }
@@ -40,7 +39,6 @@ impl ProgressLine {
         } else {
             "s"
         };
-        let what = format!("{what}{plural}");
         // The template is a constant; the test below fails if it is invalid.
         let style = ProgressStyle::with_template(TEMPLATE)
             .unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -48,16 +46,12 @@ impl ProgressLine {
             .with_key("left", left);
         let bar = ProgressBar::with_draw_target(Some(total), target)
             .with_style(style)
-            .with_message(what.clone())
+            .with_message(format!("{what}{plural}"))
             .with_position(done);
         // Items from before must not affect the estimate of the remaining time.
         bar.reset_eta();
         bar.tick();
-        Self {
-            bar,
-            what,
-            before: done,
-        }
+        Self { bar, before: done }
     }
 
     /// Returns how many items there are to do.
@@ -66,7 +60,7 @@ impl ProgressLine {
     }
 
     fn start_line(&self) -> String {
-        format!("creating {} {}", self.count(), self.what)
+        format!("creating {} {}", self.count(), self.bar.message())
     }
 
     /// Sets the number of items done.
@@ -83,7 +77,11 @@ impl ProgressLine {
 
     fn end_line(&self, took: Duration) -> String {
         let seconds = took.as_secs_f64();
-        format!("created {} {} in {seconds:.1} s", self.count(), self.what)
+        format!(
+            "created {} {} in {seconds:.1} s",
+            self.count(),
+            self.bar.message()
+        )
     }
 }
 

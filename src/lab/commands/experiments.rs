@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use self::meanwhile::OtherLoad;
+use self::meanwhile::watch_others;
 use super::demo::prepare;
 use crate::config::Config;
 use crate::error::{Explain as _, Hinted};
@@ -60,11 +60,11 @@ pub(super) fn headspace(
     let config = config(&WatchArgs::default(), places)?;
     let command = command(&args.own, args.workload.dataset_size, || args.settings())?;
     let options = quick(places, &config);
-    let meanwhile = OtherLoad::begin(places);
+    let warn_of_others = watch_others(places);
     let found = headspace::command::launched(&command, args.plan, &options, note);
     note("");
     let found = found?;
-    meanwhile.warn();
+    warn_of_others();
     let page = if args.json {
         format!("{:#}\n", headspace::json(&found))
     } else {

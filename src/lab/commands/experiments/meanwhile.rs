@@ -12,13 +12,6 @@ use crate::options::PathArgs;
 use crate::source::clock::Clock;
 use crate::source::host::Host;
 
-/// CPU times at the start of the experiment.
-pub(super) struct OtherLoad {
-    host: Host,
-    clock: Clock,
-    before: Option<Times>,
-}
-
 #[derive(Debug, Clone, Copy)]
 struct Times {
     cpus: f64,
@@ -27,22 +20,16 @@ struct Times {
     ours: f64,
 }
 
-impl OtherLoad {
-    pub(super) fn begin(places: &PathArgs) -> Self {
-        let host = Host::new(&places.proc_root, &places.sys_root);
-        Self {
-            before: times(&host),
-            clock: Clock::start(),
-            host,
-        }
-    }
-
-    /// Warns on standard error if others used much CPU time. Called after the experiment's processes have ended.
-    pub(super) fn warn(&self) {
-        let (Some(before), Some(now)) = (self.before, times(&self.host)) else {
-            return;
-        };
-        if let Some(text) = warning(before, now, self.clock.since_start()) {
+/// Watches the other programs from now on. What is returned warns on standard error if they used much CPU time; it is to be
+/// called after the experiment's processes have ended.
+pub(super) fn watch_others(places: &PathArgs) -> impl FnOnce() {
+    let host = Host::new(&places.proc_root, &places.sys_root);
+    let (before, clock) = (times(&host), Clock::start());
+    move || {
+        let warning = before
+            .zip(times(&host))
+            .and_then(|(before, now)| warning(before, now, clock.since_start()));
+        if let Some(text) = warning {
             write_error(text);
         }
     }
