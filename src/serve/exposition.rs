@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::units::shortened;
+
 /// Maximum number of characters of a label's value.
 const MAX_LABEL: usize = 200;
 
@@ -108,16 +110,8 @@ fn format_labels(labels: &Labels) -> String {
 }
 
 fn escaped(value: &str) -> String {
-    let mut out = String::new();
-    for character in value.chars().take(MAX_LABEL) {
-        match character {
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            '\n' => out.push_str("\\n"),
-            other => out.push(other),
-        }
-    }
-    out
+    let value = shortened(value, MAX_LABEL, "").replace('\\', r"\\");
+    value.replace('"', "\\\"").replace('\n', r"\n")
 }
 
 #[cfg(test)]
