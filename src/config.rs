@@ -82,18 +82,21 @@ impl Environment {
     }
 
     /// Whether colours may be used: `NO_COLOR` does not forbid them, and the terminal is not one without colours.
-    fn has_colours(&self) -> bool {
+    pub(crate) fn has_colours(&self) -> bool {
         let without = |term: &str| ["dumb", "vt52", "vt100", "vt102", "vt220"].contains(&term);
         !self.no_color && !self.term.as_deref().is_some_and(without)
     }
 
-    /// Whether the terminal may be limited to ASCII: no UTF-8 locale, or a console with a small font.
-    pub fn needs_ascii(&self) -> bool {
-        let utf8 = self.locale.as_deref().is_some_and(|locale| {
+    pub(crate) fn has_utf8(&self) -> bool {
+        self.locale.as_deref().is_some_and(|locale| {
             let locale = locale.to_ascii_lowercase();
             locale.contains("utf-8") || locale.contains("utf8")
-        });
-        !utf8
+        })
+    }
+
+    /// Whether the terminal may be limited to ASCII: no UTF-8 locale, or a console with a small font.
+    pub fn needs_ascii(&self) -> bool {
+        !self.has_utf8()
             || matches!(
                 self.term.as_deref(),
                 None | Some("linux" | "dumb" | "vt100")

@@ -8,29 +8,13 @@ mod facts;
 mod terminal;
 
 use std::fmt::Write as _;
-use std::path::Path;
 
-use crate::sample::{Gap, GpuSample};
 use crate::units::printable;
 
 pub(crate) use check::{Check, CheckState};
 pub(crate) use checks::checks;
 pub(crate) use facts::Facts;
 pub(crate) use terminal::Terminal;
-
-/// Examines the machine. `gpus` opens the driver and reads each GPU once; NVML is used nowhere else. It may hang, and is
-/// then abandoned.
-pub(crate) fn examine<G>(
-    proc_root: &Path,
-    sys_root: &Path,
-    terminal: Terminal,
-    gpus: G,
-) -> Vec<Check>
-where
-    G: FnOnce() -> Result<Vec<GpuSample>, Gap> + Send + 'static,
-{
-    checks(&Facts::read(proc_root, sys_root, terminal, gpus))
-}
 
 /// Formats one line per check, the hint below it, and a count at the end.
 pub(crate) fn text(checks: &[Check]) -> String {

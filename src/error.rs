@@ -3,6 +3,7 @@
 //! Does not depend on what failed; `main` prints the error and chooses the exit code.
 
 use std::fmt::Display;
+use std::io::Write as _;
 
 use crate::units::{printable, shortened};
 
@@ -74,6 +75,12 @@ impl Hinted {
         let choices: String = choices.collect();
         format!("{what}: {}\n{choices}hint: {}", self.message, self.hint)
     }
+}
+
+/// Writes lines to standard error, at once: several processes of a job may share it. If it is closed, there is nothing to
+/// do.
+pub(crate) fn write_error(lines: impl Display) {
+    let _ = std::io::stderr().write_all(format!("{lines}\n").as_bytes());
 }
 
 /// Makes a text with user input fit to be printed.

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::engine::Engine;
-use crate::error::Hinted;
+use crate::error::{Hinted, write_error};
 use crate::job::{Candidate, Target};
 use crate::output;
 use crate::record::{Recording, SOURCE};
@@ -201,8 +201,7 @@ impl RecordingWatch {
     pub fn check(&mut self, sample: &Sample) {
         let mut gaps = sample.gaps.iter().filter(|_| !self.warned);
         if let Some(gap) = gaps.find(|gap| gap.source == SOURCE) {
-            // If the output is closed, there is nothing to do.
-            let _ = writeln!(std::io::stderr(), "warning: {}", gap.reason);
+            write_error(format_args!("warning: {}", gap.reason));
             self.warned = true;
         }
     }
@@ -220,7 +219,7 @@ pub fn observe_again(
     out: &mut impl Write,
 ) -> Result<Option<Kind>, Hinted> {
     // The sample numbers say how long it was observed.
-    let mut observer = Observer::new(how, recording.header().interval);
+    let mut observer = Observer::new(how, recording.header.interval);
     let mut failure = None;
     let mut written = Ok(false);
     for sample in Source::part(recording, numbers) {
@@ -242,7 +241,7 @@ pub fn observe_again(
         Ok(())
     });
     if let Some(failure) = failure {
-        let _ = writeln!(std::io::stderr(), "note: {failure}; showing the rest");
+        write_error(format_args!("note: {failure}; showing the rest"));
     }
     all_written(written)?;
     Ok(observer.kind())

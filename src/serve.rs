@@ -7,7 +7,6 @@ mod exposition;
 mod http;
 mod job;
 mod metrics;
-mod rank_metrics;
 mod search;
 mod server;
 #[cfg(test)]
@@ -18,7 +17,6 @@ mod users;
 mod web_config;
 
 use std::future::pending;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,11 +24,11 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::error::{Explain as _, Hinted};
+use crate::error::{Explain as _, Hinted, write_error};
 use crate::source::sampler::{Common, Options};
 pub(crate) use board::Board;
 use exposition::Format;
-pub(crate) use search::Search;
+pub(crate) use search::search;
 use server::no_runtime;
 pub(crate) use server::{Endpoints, Server};
 use textfile::Textfile;
@@ -40,41 +38,33 @@ pub(crate) const ADDRESS: &str = "127.0.0.1:9977";
 /// Time between two updates of the file.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// What to watch, and where to serve it.
-#[derive(Debug)]
-pub(crate) struct Exporter {
-    pub options: Options,
-    /// Watch all jobs of the machine rather than one at a time.
-    pub all: bool,
-    pub endpoints: Endpoints,
-    pub textfile: Option<PathBuf>,
-}
-
-impl Exporter {
-    /// Serves until a signal ends it.
-    ///
-    /// # Errors
-    /// Returns an error if an address cannot be listened on, a file cannot be used, or no thread can be started.
-    pub(crate) fn run(self) -> Result<(), Hinted> {
-        let board = Arc::new(Board::default());
-        let server = self.endpoints.serve(Arc::clone(&board))?;
-        let mut file = self.textfile.map(Textfile::new);
-        if let Some(file) = &mut file {
-            write_file(file, &board)?;
-        }
-        server.announce(std::io::stdout());
-        let common = Common::start(&self.options);
-        let _machine = search::machine(&common, &self.options, Arc::clone(&board))?;
-        let _search = Search::start(self.options, common, self.all, Arc::clone(&board))?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| no_runtime(&error))?;
+/// Watches one job at a time, or `all` of the machine, and serves their metrics until a signal ends it.
+///
+/// # Errors
+/// Returns an error if an address cannot be listened on, a file cannot be used, or no thread can be started.
+pub(crate) fn run(
+    options: Options,
+    all: bool,
+    endpoints: Endpoints,
+    textfile: Option<PathBuf>,
+) -> Result<(), Hinted> {
+    let board = Arc::new(Board::default());
+    let server = endpoints.serve(Arc::clone(&board))?;
+    let mut file = textfile.map(Textfile::new);
+    if let Some(file) = &mut file {
+        write_file(file, &board)?;
+    }
+    server.announce(std::io::stdout());
+    let common = Common::start(&options);
+    let _machine = search::machine(&common, &options, Arc::clone(&board))?;
+    let _search = search(options, common, all, Arc::clone(&board))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let ended = runtime.and_then(|runtime| {
         runtime.block_on(async {
-            let mut ends = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
-            let [typed, terminate] = &mut ends;
-            let typed = typed.as_mut().map_err(|error| no_runtime(error))?;
-            let terminate = terminate.as_mut().map_err(|error| no_runtime(error))?;
+            let mut typed = signal(SignalKind::interrupt())?;
+            let mut terminate = signal(SignalKind::terminate())?;
             tokio::select! {
                 _ = typed.recv() => {}
                 _ = terminate.recv() => {}
@@ -82,7 +72,8 @@ impl Exporter {
             }
             Ok(())
         })
-    }
+    });
+    ended.map_err(|error| no_runtime(&error))
 }
 
 /// Keeps the file up to date while it is polled.
@@ -97,8 +88,7 @@ async fn keep(file: Option<&mut Textfile>, board: &Board) {
         ticks.tick().await;
         let result = write_file(file, board);
         if let (Err(error), false) = (&result, failed) {
-            // If stderr is closed, the warning is lost.
-            let _ = writeln!(std::io::stderr(), "warning: {error}");
+            write_error(format_args!("warning: {error}"));
         }
         failed = result.is_err();
     }

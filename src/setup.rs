@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use crate::app::{self, Setup};
 use crate::config::{Config, Environment, Overrides};
-use crate::error::{Explain as _, Hinted};
+use crate::error::{Explain as _, Hinted, write_error};
 pub(crate) use crate::headless::WINDOW;
 use crate::headless::{Observation, all_written, observe};
 use crate::job::{Candidate, Target};
@@ -196,14 +196,10 @@ pub(crate) fn config(watch: &WatchArgs, places: &PathArgs) -> Result<Config, Hin
 
 /// Opens the socket for reports of a launched job; `hint` is what to do if that fails.
 pub(crate) fn listen(hint: &str) -> Result<Listener, Hinted> {
-    Listener::bind().map_err(|error| {
-        let message = format!("cannot open the socket for the job's reports: {error}");
-        Hinted::new(message, hint)
-    })
+    Listener::bind().explain("cannot open the socket for the job's reports", hint)
 }
 
 /// Prints an error to standard error.
 pub(crate) fn print_error(error: &Hinted) {
-    // If the output is closed, there is nothing to do.
-    let _ = writeln!(std::io::stderr(), "{}", error.lines());
+    write_error(error.lines());
 }

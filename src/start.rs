@@ -8,14 +8,13 @@ mod run;
 mod serve;
 mod target;
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::cli::{self, Args, Command, Stop};
 use crate::config::DEFAULT_FILE;
-use crate::doctor::{self, Terminal};
-use crate::error::{Explain as _, Hinted};
+use crate::doctor::{self, Facts, Terminal};
+use crate::error::{Explain as _, Hinted, write_error};
 use crate::job::{NoTarget, Target};
 use crate::launch::{have_memory, raise_open_files, survive_the_limit_of_file_sizes};
 use crate::logging;
@@ -48,7 +47,7 @@ pub(crate) fn main(stdout_is_closed: bool) -> ExitCode {
     }
     let code = run(args).unwrap_or_else(|error| print_error(&error, 1));
     if let Some(incomplete) = logging::failure() {
-        write_error(&incomplete.note());
+        write_error(incomplete.note());
     }
     code
 }
@@ -56,13 +55,8 @@ pub(crate) fn main(stdout_is_closed: bool) -> ExitCode {
 /// Prints an error and returns its exit code.
 fn print_error(error: &Hinted, code: u8) -> ExitCode {
     tracing::error!(hint = error.hint, "{}", error.message);
-    write_error(&error.lines());
+    write_error(error.lines());
     ExitCode::from(code)
-}
-
-/// Writes these lines at once: several processes of a job may fail at the same time and share the output.
-fn write_error(lines: &str) {
-    let _ = std::io::stderr().write_all(format!("{lines}\n").as_bytes());
 }
 
 /// Runs the command.
@@ -148,12 +142,9 @@ fn examine(places: &PathArgs, json: bool) -> String {
         let gpus = nvml::open(library.as_deref())?;
         Ok(gpus.into_iter().map(|mut gpu| gpu.read(at)).collect())
     };
-    let checks = doctor::examine(
-        &places.proc_root,
-        &places.sys_root,
-        Terminal::current(),
-        gpus,
-    );
+    let (proc_root, sys_root) = (&places.proc_root, &places.sys_root);
+    let facts = Facts::read(proc_root, sys_root, Terminal::current(), gpus);
+    let checks = doctor::checks(&facts);
     if json {
         format!("{:#}\n", doctor::json(&checks))
     } else {

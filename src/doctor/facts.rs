@@ -73,10 +73,14 @@ pub(crate) struct OwnProcess {
 }
 
 impl Facts {
-    pub(crate) fn read<G>(proc_root: &Path, sys_root: &Path, terminal: Terminal, gpus: G) -> Self
-    where
-        G: FnOnce() -> Result<Vec<GpuSample>, Gap> + Send + 'static,
-    {
+    /// Examines the machine. `gpus` opens the driver and reads each GPU once; NVML is used nowhere else. It may hang, and
+    /// is then abandoned.
+    pub(crate) fn read(
+        proc_root: &Path,
+        sys_root: &Path,
+        terminal: Terminal,
+        gpus: impl FnOnce() -> Result<Vec<GpuSample>, Gap> + Send + 'static,
+    ) -> Self {
         let own = proc_root.join("self");
         let text = |path: &Path| file::read(path).ok();
         let process = process(&text(&own.join("status")).unwrap_or_default());
@@ -130,10 +134,10 @@ impl Facts {
 }
 
 /// Reads the GPUs in a separate thread, which is abandoned if it does not respond in time.
-fn within<G>(patience: Duration, gpus: G) -> Result<Vec<GpuSample>, Gap>
-where
-    G: FnOnce() -> Result<Vec<GpuSample>, Gap> + Send + 'static,
-{
+fn within(
+    patience: Duration,
+    gpus: impl FnOnce() -> Result<Vec<GpuSample>, Gap> + Send + 'static,
+) -> Result<Vec<GpuSample>, Gap> {
     let (answer, answered) = mpsc::channel();
     let thread = thread::Builder::new().name("doctor-gpu".to_owned());
     let gap = |reason: String, hint: &str| Gap::new("nvml", reason, hint);

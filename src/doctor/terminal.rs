@@ -4,17 +4,15 @@
 
 use std::io::IsTerminal as _;
 
+use crate::config::Environment;
 use crate::doctor::check::{Check, limited, ok};
 
 /// Stdout, and the environment variables about it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Terminal {
     pub is_tty: bool,
-    pub term: String,
-    /// The locale for characters: the first of `LC_ALL`, `LC_CTYPE`, `LANG` that is set.
-    pub locale: String,
+    pub environment: Environment,
     pub colorterm: String,
-    pub no_color: bool,
     /// Columns and rows.
     pub size: Option<(u16, u16)>,
 }
@@ -22,22 +20,11 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Reads this process's stdout and environment.
     pub(crate) fn current() -> Self {
-        let variable = |name| {
-            std::env::var_os(name)
-                .map(|value| value.to_string_lossy().into_owned())
-                .unwrap_or_default()
-        };
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable);
         let is_tty = std::io::stdout().is_terminal();
         Self {
             is_tty,
-            term: variable("TERM"),
-            locale: locale
-                .into_iter()
-                .find(|value| !value.is_empty())
-                .unwrap_or_default(),
-            colorterm: variable("COLORTERM"),
-            no_color: !variable("NO_COLOR").is_empty(),
+            environment: Environment::read(),
+            colorterm: std::env::var("COLORTERM").unwrap_or_default(),
             size: is_tty.then(crossterm::terminal::size).and_then(Result::ok),
         }
     }
@@ -45,22 +32,20 @@ impl Terminal {
 
 pub(super) fn terminal(terminal: &Terminal) -> Check {
     const SMALLEST: (u16, u16) = (40, 10);
-    let Terminal { term, .. } = terminal;
     if !terminal.is_tty {
         return limited(
             "output is not a terminal: one line per interval",
             "over SSH use `ssh -t HOST pipetop`; in Docker `docker run -it`",
         );
     }
-    match &**term {
-        "" => return limited("TERM is not set", "`export TERM=xterm-256color`"),
-        "dumb" => {
-            return limited(
-                "TERM is dumb: one line per interval",
-                "`export TERM=xterm-256color` if the terminal is not dumb",
-            );
-        }
-        _ => {}
+    let Some(term) = &terminal.environment.term else {
+        return limited("TERM is not set", "`export TERM=xterm-256color`");
+    };
+    if !terminal.environment.can_draw() {
+        return limited(
+            "TERM is dumb: one line per interval",
+            "`export TERM=xterm-256color` if the terminal is not dumb",
+        );
     }
     match terminal.size {
         Some((columns, rows)) if columns < SMALLEST.0 || rows < SMALLEST.1 => limited(
@@ -73,30 +58,24 @@ pub(super) fn terminal(terminal: &Terminal) -> Check {
 }
 
 pub(super) fn characters(terminal: &Terminal) -> Check {
-    let locale = terminal.locale.to_lowercase();
-    if locale.contains("utf-8") || locale.contains("utf8") {
-        ok(format!("UTF-8 ({})", terminal.locale))
+    let locale = terminal.environment.locale.as_deref();
+    let locale = locale.unwrap_or("no locale set");
+    if terminal.environment.has_utf8() {
+        ok(format!("UTF-8 ({locale})"))
     } else {
-        let set = if locale.is_empty() {
-            "no locale set"
-        } else {
-            &*terminal.locale
-        };
-        limited(format!("plain ASCII: {set}"), "`export LANG=C.UTF-8`")
+        limited(format!("plain ASCII: {locale}"), "`export LANG=C.UTF-8`")
     }
 }
 
 pub(super) fn colour(terminal: &Terminal) -> Check {
-    if terminal.no_color {
+    let term = terminal.environment.term.as_deref().unwrap_or_default();
+    if terminal.environment.no_color {
         ok("off (NO_COLOR)")
     } else if matches!(&*terminal.colorterm, "truecolor" | "24bit") {
         ok("16 million colours")
-    } else if terminal.term.contains("256color") {
+    } else if term.contains("256color") {
         ok("256 colours")
-    } else if matches!(
-        &*terminal.term,
-        "" | "dumb" | "vt52" | "vt100" | "vt102" | "vt220"
-    ) {
+    } else if term.is_empty() || !terminal.environment.has_colours() {
         limited("none", "`export TERM=xterm-256color`")
     } else {
         ok("16 colours")

@@ -1,5 +1,6 @@
 use super::facts::OwnProcess;
 use super::{Check, CheckState, Facts, Terminal, checks, json, text};
+use crate::config::Environment;
 use crate::sample::{Absent, CgroupSample, Gap, GpuSample, HostSample, PressureSample};
 use crate::units::{Bytes, Pid};
 
@@ -42,8 +43,11 @@ fn open() -> Facts {
         loaders: Ok(vec!["SPDL".into(), "Grain".into()]),
         terminal: Terminal {
             is_tty: true,
-            term: "xterm-256color".into(),
-            locale: "en_GB.UTF-8".into(),
+            environment: Environment {
+                term: Some("xterm-256color".into()),
+                locale: Some("en_GB.UTF-8".into()),
+                no_color: false,
+            },
             size: Some((120, 40)),
             ..Terminal::default()
         },

@@ -104,23 +104,15 @@ impl FleetScreen {
 }
 
 /// Reads a page again and again, or another one when it is wanted, until nobody receives the readings.
-fn keep_reading(fleet: &Fleet, wanted: &Receiver<FleetPage>, send: &mpsc::Sender<FleetReading>) {
-    let mut page = fleet.run.clone().map_or(FleetPage::Runs, FleetPage::Ranks);
+fn keep_reading(mut fleet: Fleet, wanted: &Receiver<FleetPage>, send: &mpsc::Sender<FleetReading>) {
     loop {
-        let run = match &page {
-            FleetPage::Runs => None,
-            FleetPage::Ranks(run) => Some(run.clone()),
-        };
-        let of_page = Fleet {
-            run,
-            ..fleet.clone()
-        };
-        if send.blocking_send((page.clone(), of_page.read())).is_err() {
+        let reading = (fleet.run.clone(), fleet.read());
+        if send.blocking_send(reading).is_err() {
             return;
         }
         match wanted.recv_timeout(PAUSE) {
             // Use the newest page: keys may be faster than the server.
-            Ok(other) => page = wanted.try_iter().last().unwrap_or(other),
+            Ok(other) => fleet.run = wanted.try_iter().last().unwrap_or(other),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
@@ -141,7 +133,7 @@ pub(crate) fn show(fleet: Fleet, config: Config) -> anyhow::Result<Option<String
         let (want, wanted) = std::sync::mpsc::channel();
         let (send, readings) = mpsc::channel(1);
         // The thread ends with the program, or when the receiver is gone.
-        spawn("fleet", move || keep_reading(&fleet, &wanted, &send))?;
+        spawn("fleet", move || keep_reading(fleet, &wanted, &send))?;
         let mut screen = Screen::open()?;
         let ends = shown.run(
             &mut screen.terminal,

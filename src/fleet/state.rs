@@ -10,13 +10,8 @@ use crate::app::Effect;
 use crate::config::Config;
 use crate::error::Hinted;
 
-/// The page on the screen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum FleetPage {
-    Runs,
-    /// The ranks of this run.
-    Ranks(String),
-}
+/// The page on the screen: the ranks of this run. `None` = all runs.
+pub(super) type FleetPage = Option<String>;
 
 /// The result of a reading, and the page that it is for.
 pub(super) type FleetReading = (FleetPage, Result<FleetReport, Hinted>);
@@ -42,7 +37,7 @@ impl FleetScreen {
         Self {
             config,
             url,
-            page: run.map_or(FleetPage::Runs, FleetPage::Ranks),
+            page: run,
             report: None,
             age: None,
             trouble: None,
@@ -65,9 +60,7 @@ impl FleetScreen {
     /// `None` if the names cannot be those of a job and a machine: they are put into a shell, and who may export
     /// metrics chooses them.
     pub(super) fn command(&self) -> Option<String> {
-        let FleetPage::Ranks(run) = &self.page else {
-            return None;
-        };
+        let run = self.page.as_ref()?;
         let host = self.ranks().get(self.picked)?.host();
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let word = |text: &str, signs: &[u8]| {
@@ -108,23 +101,19 @@ impl FleetScreen {
     /// Returns how many lines the page has.
     fn count(&self) -> usize {
         match self.page {
-            FleetPage::Runs => self.runs().len(),
-            FleetPage::Ranks(_) => self.ranks().len(),
+            None => self.runs().len(),
+            Some(_) => self.ranks().len(),
         }
     }
 
     /// Returns what the line in this place is about: a run, or a rank and where it runs.
     fn name(&self, place: usize) -> Option<[String; 2]> {
-        match self.page {
-            FleetPage::Runs => {
-                let run = self.runs().get(place)?;
-                Some([run.run.clone(), String::new()])
-            }
-            FleetPage::Ranks(_) => {
-                let rank = self.ranks().get(place)?;
-                Some([rank.rank.clone(), rank.instance.clone()])
-            }
+        if self.page.is_none() {
+            let run = self.runs().get(place)?;
+            return Some([run.run.clone(), String::new()]);
         }
+        let rank = self.ranks().get(place)?;
+        Some([rank.rank.clone(), rank.instance.clone()])
     }
 
     fn pick(&mut self, place: usize) {
@@ -157,11 +146,11 @@ impl FleetScreen {
             Action::Down => self.pick(self.picked + 1),
             Action::ToBegin => self.pick(0),
             Action::ToEnd => self.pick(usize::MAX),
-            Action::Select if self.page == FleetPage::Runs => {
+            Action::Select if self.page.is_none() => {
                 let run = self.runs().get(self.picked)?.run.clone();
-                self.open(FleetPage::Ranks(run));
+                self.open(Some(run));
             }
-            Action::Cancel if self.page != FleetPage::Runs => self.open(FleetPage::Runs),
+            Action::Cancel if self.page.is_some() => self.open(None),
             _ => return None,
         }
         Some(Effect::Draw)

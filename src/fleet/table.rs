@@ -52,11 +52,11 @@ pub(crate) fn text(report: &FleetReport, ascii: bool) -> String {
     if report.runs.is_empty() {
         out.extend([NO_RUNS, "\n"]);
     } else {
-        let rows = report.runs.iter().map(|run| cells(run, ascii).to_vec());
+        let rows = report.runs.iter().map(|run| cells(run, ascii));
         out.push_str(&aligned(&RUNS, &rows.collect::<Vec<_>>()));
     }
     for run in report.runs.iter().filter(|run| !run.all_ranks.is_empty()) {
-        let rows = run.all_ranks.iter().map(|rank| rank_cells(rank).to_vec());
+        let rows = run.all_ranks.iter().map(rank_cells);
         out.push('\n');
         out.push_str(&aligned(&RANKS, &rows.collect::<Vec<_>>()));
     }
@@ -67,7 +67,7 @@ pub(crate) fn text(report: &FleetReport, ascii: bool) -> String {
 }
 
 /// Returns the cells of a run.
-pub(super) fn cells(run: &RunReport, ascii: bool) -> [String; 12] {
+pub(super) fn cells(run: &RunReport, ascii: bool) -> Vec<String> {
     let verdict = match &run.verdict {
         // The nodes do not all have the same verdict.
         Some(kind) if run.agree < run.nodes => {
@@ -77,7 +77,7 @@ pub(super) fn cells(run: &RunReport, ascii: bool) -> [String; 12] {
         None => "n/a".to_owned(),
     };
     let slowest = run.slowest.as_ref().filter(|rank| rank.straggler);
-    [
+    vec![
         short(&run.run),
         run.user.as_deref().map_or_else(|| "-".to_owned(), short),
         run.nodes.to_string(),
@@ -95,13 +95,13 @@ pub(super) fn cells(run: &RunReport, ascii: bool) -> [String; 12] {
     ]
 }
 
-pub(super) fn rank_cells(rank: &FleetRank) -> [String; 6] {
+pub(super) fn rank_cells(rank: &FleetRank) -> Vec<String> {
     let remark = if rank.straggler {
         "the others wait for it"
     } else {
         ""
     };
-    [
+    vec![
         short(&rank.rank),
         short(rank.host()),
         share(rank.wait_share),

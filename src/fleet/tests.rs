@@ -6,7 +6,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::report::{FleetRank, FleetReport, RunReport};
-use super::state::{FleetPage, FleetScreen};
+use super::state::FleetScreen;
 use super::view::draw;
 use crate::app::Effect;
 use crate::config::{Config, Environment, Overrides};
@@ -99,24 +99,24 @@ fn key(screen: &mut FleetScreen, code: KeyCode) -> Option<Effect> {
 fn runs_are_drawn_in_every_size() {
     let mut screen = screen();
     insta::assert_snapshot!("reading", picture(&screen, 80, 6));
-    screen.take((FleetPage::Runs, Ok(runs())));
+    screen.take((None, Ok(runs())));
     insta::assert_snapshot!("runs_150", picture(&screen, 150, 8));
     insta::assert_snapshot!("runs_80", picture(&screen, 80, 8));
     for (width, height) in [(1, 1), (2, 2), (10, 3), (40, 2), (300, 100)] {
         picture(&screen, width, height);
     }
-    screen.take((FleetPage::Runs, Ok(FleetReport::default())));
+    screen.take((None, Ok(FleetReport::default())));
     insta::assert_snapshot!("none", picture(&screen, 80, 6));
 }
 
 #[test]
 fn a_run_can_be_opened_and_closed() {
     let mut screen = screen();
-    screen.take((FleetPage::Runs, Ok(runs())));
+    screen.take((None, Ok(runs())));
     assert_eq!(key(&mut screen, KeyCode::Enter), Some(Effect::Draw));
-    assert_eq!(screen.page, FleetPage::Ranks("slurm-4711".to_owned()));
+    assert_eq!(screen.page, Some("slurm-4711".to_owned()));
     // A reading for the page before comes too late.
-    screen.take((FleetPage::Runs, Ok(runs())));
+    screen.take((None, Ok(runs())));
     assert_eq!(screen.report, None);
     screen.take((screen.page.clone(), Ok(ranks())));
     insta::assert_snapshot!("ranks", picture(&screen, 100, 8));
@@ -128,7 +128,7 @@ fn a_run_can_be_opened_and_closed() {
     assert_eq!(key(&mut screen, KeyCode::Char('l')), Some(Effect::Quit));
     assert_eq!(screen.printed.as_deref(), Some(there));
     key(&mut screen, KeyCode::Esc);
-    assert_eq!((&screen.page, screen.picked), (&FleetPage::Runs, 0));
+    assert_eq!((&screen.page, screen.picked), (&None, 0));
     assert_eq!(key(&mut screen, KeyCode::Char('l')), None);
     assert_eq!(key(&mut screen, KeyCode::Char('q')), Some(Effect::Quit));
 }
@@ -136,28 +136,28 @@ fn a_run_can_be_opened_and_closed() {
 #[test]
 fn the_last_values_stay_with_their_age_without_a_server() {
     let mut screen = screen();
-    screen.take((FleetPage::Runs, Ok(runs())));
+    screen.take((None, Ok(runs())));
     screen.age = Some(Duration::from_secs(75));
     let gone = Hinted::new("cannot read http://prometheus:9090: timeout", "");
-    screen.take((FleetPage::Runs, Err(gone)));
+    screen.take((None, Err(gone)));
     insta::assert_snapshot!("gone", picture(&screen, 120, 8));
     insta::assert_snapshot!("gone_80", picture(&screen, 80, 8));
-    screen.take((FleetPage::Runs, Ok(runs())));
+    screen.take((None, Ok(runs())));
     assert_eq!(screen.trouble, None);
 }
 
 #[test]
 fn a_selected_line_stays_with_its_run_and_the_first_with_the_worst() {
     let mut screen = screen();
-    screen.take((FleetPage::Runs, Ok(runs())));
+    screen.take((None, Ok(runs())));
     let mut turned = runs();
     turned.runs.reverse();
-    screen.take((FleetPage::Runs, Ok(turned.clone())));
+    screen.take((None, Ok(turned.clone())));
     assert_eq!(screen.picked, 0);
     key(&mut screen, KeyCode::End);
-    screen.take((FleetPage::Runs, Ok(runs())));
+    screen.take((None, Ok(runs())));
     key(&mut screen, KeyCode::Enter);
-    assert_eq!(screen.page, FleetPage::Ranks("slurm-4711".to_owned()));
+    assert_eq!(screen.page, Some("slurm-4711".to_owned()));
 
     screen.take((screen.page.clone(), Ok(ranks())));
     key(&mut screen, KeyCode::Down);
@@ -178,7 +178,7 @@ fn a_selected_line_stays_with_its_run_and_the_first_with_the_worst() {
 fn a_command_is_printed_for_names_of_jobs_and_machines_only() {
     let command = |run: &str, instance: &str| {
         let mut screen = screen();
-        screen.page = FleetPage::Ranks(run.to_owned());
+        screen.page = Some(run.to_owned());
         let mut whole = ranks();
         whole.runs[0].all_ranks[0].instance = instance.to_owned();
         screen.take((screen.page.clone(), Ok(whole)));
@@ -214,7 +214,7 @@ fn what_the_server_could_not_read_is_on_the_screen() {
     let mut screen = screen();
     let mut report = runs();
     report.warnings = vec!["a store is away".to_owned(), "another".to_owned()];
-    screen.take((FleetPage::Runs, Ok(report)));
+    screen.take((None, Ok(report)));
     insta::assert_snapshot!("note", picture(&screen, 80, 8));
     let low = picture(&screen, 80, 4).to_string();
     assert!(!low.contains("note") && low.contains("slurm-4711"), "{low}");
@@ -223,7 +223,7 @@ fn what_the_server_could_not_read_is_on_the_screen() {
 #[test]
 fn a_run_without_ranks_is_no_empty_table() {
     let mut screen = screen();
-    screen.page = FleetPage::Ranks("slurm-1".to_owned());
+    screen.page = Some("slurm-1".to_owned());
     screen.take((screen.page.clone(), Ok(FleetReport::default())));
     insta::assert_snapshot!("no_ranks", picture(&screen, 80, 6));
 }

@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::text::Line;
 
 use super::report::{FleetRank, RunReport};
-use super::state::{FleetPage, FleetScreen};
+use super::state::FleetScreen;
 use super::table::{self, FleetColumn};
 use crate::action::Action;
 use crate::config::Role::{self, Compute, Dim, Focus, Key, Text, Trouble, Unknown, Wait};
@@ -70,7 +70,7 @@ fn line(screen: &FleetScreen, width: u16) -> LineBuilder<'_> {
 fn title(screen: &FleetScreen, width: u16) -> Line<'static> {
     let mut row = line(screen, width);
     row.text(Text, " fleet  ").text(Dim, &screen.url);
-    if let FleetPage::Ranks(run) = &screen.page {
+    if let Some(run) = &screen.page {
         row.text(Dim, "  run ").text(Focus, run);
     }
     match (&screen.trouble, age(screen)) {
@@ -92,39 +92,29 @@ fn age(screen: &FleetScreen) -> Option<String> {
 
 /// Returns the head of the table and the visible rows.
 fn rows(screen: &FleetScreen, width: u16, room: usize) -> Vec<Line<'static>> {
-    let runs = screen.runs();
-    match &screen.page {
-        FleetPage::Runs => {
-            let cells: Vec<_> = runs
-                .iter()
-                .map(|run| table::cells(run, screen.config.ascii).to_vec())
-                .collect();
-            let roles: Vec<_> = runs.iter().map(run_roles).collect();
-            if runs.is_empty() && screen.report.is_some() {
-                return nothing(screen, width, table::NO_RUNS);
-            }
-            marked(screen, width, room, &table::RUNS, &cells, &roles)
-        }
-        FleetPage::Ranks(_) => {
-            let ranks = screen.ranks();
-            if ranks.is_empty() && screen.report.is_some() {
-                return nothing(screen, width, NO_RANKS);
-            }
-            let cells: Vec<_> = ranks
-                .iter()
-                .map(|rank| table::rank_cells(rank).to_vec())
-                .collect();
-            let roles: Vec<_> = ranks.iter().map(rank_roles).collect();
-            marked(screen, width, room, &table::RANKS, &cells, &roles)
-        }
+    let (runs, ranks) = (screen.runs().iter(), screen.ranks().iter());
+    let (columns, cells, roles, none): (&[FleetColumn], Vec<_>, Vec<_>, _) = match screen.page {
+        None => (
+            &table::RUNS,
+            runs.clone()
+                .map(|run| table::cells(run, screen.config.ascii))
+                .collect(),
+            runs.map(run_roles).collect(),
+            table::NO_RUNS,
+        ),
+        Some(_) => (
+            &table::RANKS,
+            ranks.clone().map(table::rank_cells).collect(),
+            ranks.map(rank_roles).collect(),
+            NO_RANKS,
+        ),
+    };
+    if cells.is_empty() && screen.report.is_some() {
+        let mut row = line(screen, width);
+        row.text(Text, " ").sentence(Unknown, none);
+        return vec![Line::default(), row.line()];
     }
-}
-
-/// Returns the lines of a page with no table.
-fn nothing(screen: &FleetScreen, width: u16, why: &str) -> Vec<Line<'static>> {
-    let mut row = line(screen, width);
-    row.text(Text, " ").sentence(Unknown, why);
-    vec![Line::default(), row.line()]
+    marked(screen, width, room, columns, &cells, &roles)
 }
 
 /// Returns the role (colour) of a cell, by its column.
@@ -163,8 +153,8 @@ fn marked(
 ) -> Vec<Line<'static>> {
     let widths = table::widths(columns, rows);
     let shown = match screen.page {
-        FleetPage::Runs => table::fitting(&widths, usize::from(width.saturating_sub(1))),
-        FleetPage::Ranks(_) => (0..columns.len()).collect(),
+        None => table::fitting(&widths, usize::from(width.saturating_sub(1))),
+        Some(_) => (0..columns.len()).collect(),
     };
     let mut head = line(screen, width);
     head.space(1);
@@ -214,8 +204,8 @@ fn put(row: &mut LineBuilder<'_>, role: Role, text: &str, cells: usize, left: bo
 fn footer(screen: &FleetScreen, width: u16) -> Line<'static> {
     let mut row = line(screen, width);
     let keys: &[(Action, &str)] = match screen.page {
-        FleetPage::Runs => &[(Action::Select, "ranks"), (Action::Quit, "quit")],
-        FleetPage::Ranks(_) => &[
+        None => &[(Action::Select, "ranks"), (Action::Quit, "quit")],
+        Some(_) => &[
             (Action::Cancel, "runs"),
             (Action::PrintCommand, "quit and print the command"),
             (Action::Quit, "quit"),

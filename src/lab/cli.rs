@@ -10,12 +10,13 @@ mod workload;
 
 use clap::Subcommand;
 
+use super::workload::settings::{JobSettings, WorkerLaunch};
 use crate::error::Hinted;
 
 pub use demo::DemoArgs;
 pub use experiments::{CommandArgs, HeadspaceArgs, SweepArgs};
 pub use simulate::SimulateArgs;
-pub use workload::{ExtentArgs, TrainerArgs, WorkerArgs, WorkersArg, WorkloadArgs};
+pub use workload::{ExtentArgs, WorkersArg, WorkloadArgs};
 
 /// The lab's commands.
 #[derive(Debug, Subcommand)]
@@ -26,16 +27,25 @@ pub enum Lab {
     Simulate(Box<SimulateArgs>),
     /// The trainer of the built-in job
     #[command(hide = true)]
-    BuiltinTrainer(Box<TrainerArgs>),
+    BuiltinTrainer {
+        #[arg(value_parser = value::json::<JobSettings>)]
+        settings: JobSettings,
+    },
     /// A loader worker of the built-in job
     #[command(hide = true)]
-    BuiltinWorker(Box<WorkerArgs>),
+    BuiltinWorker {
+        #[arg(value_parser = value::json::<WorkerLaunch>)]
+        launch: WorkerLaunch,
+    },
 }
 
 impl Lab {
     /// Whether it is a process of the built-in job.
     pub fn is_hidden(&self) -> bool {
-        matches!(self, Self::BuiltinTrainer(_) | Self::BuiltinWorker(_))
+        matches!(
+            self,
+            Self::BuiltinTrainer { .. } | Self::BuiltinWorker { .. }
+        )
     }
 
     /// # Errors
@@ -46,7 +56,7 @@ impl Lab {
             Self::Sweep(args) => args.check(),
             Self::Headspace(args) => args.check(),
             Self::Simulate(args) => args.settings().map(drop),
-            Self::BuiltinTrainer(_) | Self::BuiltinWorker(_) => Ok(()),
+            Self::BuiltinTrainer { .. } | Self::BuiltinWorker { .. } => Ok(()),
         }
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! Does not depend on the task, only on the number of items. Never writes to standard output.
 
-use std::io::{self, Write as _};
 use std::time::Duration;
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use crate::error::write_error;
 
 /// Shows `creating 1,536 images  [=====>    ]  61 %  3.2 s left`.
 const TEMPLATE: &str = "creating {human_len} {msg}  [{bar:30}]  {percent:>3} %  {left} left";
@@ -14,7 +15,6 @@ const TEMPLATE: &str = "creating {human_len} {msg}  [{bar:30}]  {percent:>3} %  
 #[derive(Debug)]
 pub(super) struct ProgressLine {
     bar: ProgressBar,
-    what: String,
     /// Number of items done before.
     before: u64,
 }
@@ -24,7 +24,7 @@ impl ProgressLine {
     pub(super) fn on_stderr(what: &str, done: u64, total: u64) -> Self {
         let progress = Self::new(ProgressDrawTarget::stderr(), what, done, total);
         if progress.bar.is_hidden() {
-            line(&progress.start_line());
+            write_error(progress.start_line());
         }
         progress
     }
@@ -39,7 +39,6 @@ impl ProgressLine {
         } else {
             "s"
         };
-        let what = format!("{what}{plural}");
         // The template is a constant; the test below fails if it is invalid.
         let style = ProgressStyle::with_template(TEMPLATE)
             .unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -47,16 +46,12 @@ impl ProgressLine {
             .with_key("left", left);
         let bar = ProgressBar::with_draw_target(Some(total), target)
             .with_style(style)
-            .with_message(what.clone())
+            .with_message(format!("{what}{plural}"))
             .with_position(done);
         // Items from before must not affect the estimate of the remaining time.
         bar.reset_eta();
         bar.tick();
-        Self {
-            bar,
-            what,
-            before: done,
-        }
+        Self { bar, before: done }
     }
 
     /// Returns how many items there are to do.
@@ -65,7 +60,7 @@ impl ProgressLine {
     }
 
     fn start_line(&self) -> String {
-        format!("creating {} {}", self.count(), self.what)
+        format!("creating {} {}", self.count(), self.bar.message())
     }
 
     /// Sets the number of items done.
@@ -77,22 +72,22 @@ impl ProgressLine {
     pub(super) fn end(self) {
         let end = self.end_line(self.bar.elapsed());
         self.bar.finish_and_clear();
-        line(&end);
+        write_error(end);
     }
 
     fn end_line(&self, took: Duration) -> String {
         let seconds = took.as_secs_f64();
-        format!("created {} {} in {seconds:.1} s", self.count(), self.what)
+        format!(
+            "created {} {} in {seconds:.1} s",
+            self.count(),
+            self.bar.message()
+        )
     }
-}
-
-/// Prints a line. A closed standard error is not a reason to stop.
-fn line(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io;
     use std::sync::{Arc, Mutex};
 
     use indicatif::TermLike;

@@ -9,7 +9,6 @@ mod child;
 pub mod clock;
 pub mod dataset;
 pub mod device;
-mod error;
 mod image;
 mod load_time;
 mod message;
@@ -23,7 +22,6 @@ mod trainer;
 mod worker;
 mod worker_pool;
 
-pub use error::WorkloadError;
 pub use settings::JobSettings;
 pub use step_time::{cpus_allowed, step_time};
 pub use trainer::train;

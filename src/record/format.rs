@@ -18,6 +18,8 @@ const HEAD: &[u8] = b"pipetop-recording/";
 pub(super) const VERSION: u32 = 2;
 /// Maximum length of a head, in bytes.
 const MAX_HEAD: usize = 1 << 16;
+/// Where in a skippable frame the length of its content is.
+const LENGTH: std::ops::Range<usize> = SKIPPABLE.len()..FRAME;
 /// Bytes before the content of a skippable frame.
 pub(super) const FRAME: usize = 8;
 
@@ -109,21 +111,13 @@ pub(super) fn read_head(path: &Path, bytes: &[u8]) -> Result<(Header, usize), Re
     let cut = || RecordError::Empty {
         path: path.to_owned(),
     };
-    let start = [&SKIPPABLE[..], HEAD].map(<[u8]>::len);
-    let known = |bytes: &[u8], wanted: &[u8]| {
-        let seen = bytes.len().min(wanted.len());
-        bytes[..seen] == wanted[..seen]
-    };
-    if bytes.is_empty() || !known(bytes, &SKIPPABLE) {
+    // Apart from the length between the two.
+    let start = SKIPPABLE.iter().chain(&[0; 4]).chain(HEAD);
+    let mut start = bytes.iter().zip(start).enumerate();
+    if bytes.is_empty() || start.any(|(at, (byte, known))| byte != known && !LENGTH.contains(&at)) {
         return Err(foreign());
     }
-    if bytes
-        .get(FRAME..)
-        .is_some_and(|content| !known(content, HEAD))
-    {
-        return Err(foreign());
-    }
-    if bytes.len() < FRAME + start[1] {
+    if bytes.len() < FRAME + HEAD.len() {
         return Err(cut());
     }
     let length = bytes[..FRAME].try_into().ok().and_then(skippable_length);

@@ -1,5 +1,6 @@
 //! A group of samples as it is written: JSON lines, compressed together. Opens no file.
 
+use std::fmt;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
@@ -33,6 +34,12 @@ pub(super) struct OpenGroup {
     text: usize,
     /// The newest sample: its events are not written again.
     last: Option<Box<Sample>>,
+}
+
+impl fmt::Debug for OpenGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.group.fmt(f)
+    }
 }
 
 impl OpenGroup {

@@ -18,9 +18,10 @@ const SAME_RUN: Duration = Duration::from_mins(1);
 /// The readable samples of a file that `Recorder` has written, and of the rotated file before it.
 #[derive(Debug)]
 pub struct Recording {
-    header: Header,
-    samples: Samples,
-    cut: bool,
+    pub header: Header,
+    pub samples: Samples,
+    /// The file lacks its final index: it is still being written, or was cut off.
+    pub cut: bool,
 }
 
 impl Deref for Recording {
@@ -111,19 +112,5 @@ impl Recording {
         older.samples.append(self.samples);
         self.samples = older.samples;
         self
-    }
-
-    /// Returns the samples, without the header.
-    pub fn into_samples(self) -> Samples {
-        self.samples
-    }
-
-    pub fn header(&self) -> &Header {
-        &self.header
-    }
-
-    /// Returns whether the file lacks its final index: it is still being written, or was cut off.
-    pub fn is_cut(&self) -> bool {
-        self.cut
     }
 }

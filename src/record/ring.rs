@@ -1,6 +1,5 @@
 //! The newest samples of a running job in memory: a recording without a file, which drops its oldest groups.
 
-use std::fmt;
 use std::io;
 
 use super::group::OpenGroup;
@@ -8,6 +7,7 @@ use super::samples::Samples;
 use crate::sample::Sample;
 
 /// Samples in a limited number of bytes, in the format of a file.
+#[derive(Debug)]
 pub struct Ring {
     samples: Samples,
     /// The group that is being written.
@@ -15,14 +15,6 @@ pub struct Ring {
     /// Total size of all groups in bytes.
     bytes: u64,
     budget: u64,
-}
-
-impl fmt::Debug for Ring {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ring")
-            .field("samples", &self.samples)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Ring {

@@ -21,9 +21,7 @@ use crate::untrusted;
 /// The readable samples of a recording, or of a running job's ring.
 #[derive(Debug, Default)]
 pub struct Samples {
-    groups: Vec<Group>,
-    /// Source of each group's bytes.
-    bytes: Vec<GroupBytes>,
+    groups: Vec<(Group, GroupBytes)>,
     decoded: Option<Decoded>,
 }
 
@@ -62,14 +60,14 @@ pub(super) struct SampleTime {
 impl Samples {
     /// Returns the number of the first sample.
     pub fn first(&self) -> u64 {
-        self.groups.first().map_or(0, |group| group.first)
+        self.groups.first().map_or(0, |(group, _)| group.first)
     }
 
     /// Returns one more than the number of the last sample.
     pub fn len(&self) -> u64 {
         self.groups
             .last()
-            .map_or(0, |group| group.first + u64::from(group.count))
+            .map_or(0, |(group, _)| group.first + u64::from(group.count))
     }
 
     /// Returns whether there are no samples. Always false for an open recording: without a sample it is not opened.
@@ -79,15 +77,15 @@ impl Samples {
 
     /// Returns when the first and the last sample were taken, measured from when pipetop started.
     pub fn span(&self) -> (Duration, Duration) {
-        let first = self.groups.first().map(|group| group.first_at);
-        let last = self.groups.last().map(|group| group.last_at);
+        let first = self.groups.first().map(|(group, _)| group.first_at);
+        let last = self.groups.last().map(|(group, _)| group.last_at);
         (first.unwrap_or_default(), last.unwrap_or_default())
     }
 
     /// Returns the numbers of the first samples of all groups, in order. Reading one of these samples decodes no
     /// others.
     pub fn group_starts(&self) -> impl DoubleEndedIterator<Item = u64> + '_ {
-        self.groups.iter().map(|group| group.first)
+        self.groups.iter().map(|(group, _)| group.first)
     }
 
     /// Returns the number of the last sample taken at `time` or before; that of the first sample if there is none.
@@ -95,11 +93,12 @@ impl Samples {
     /// # Errors
     /// Returns an error if the file is damaged there.
     pub fn at(&mut self, time: Duration) -> Result<u64, RecordError> {
-        let place = self.groups.partition_point(|group| group.first_at <= time);
+        let groups = &self.groups;
+        let place = groups.partition_point(|(group, _)| group.first_at <= time);
         let Some(place) = place.checked_sub(1) else {
             return Ok(self.first());
         };
-        let group = self.groups[place];
+        let group = groups[place].0;
         if group.last_at <= time {
             return Ok(group.first + u64::from(group.count) - 1);
         }
@@ -121,12 +120,10 @@ impl Samples {
     /// # Errors
     /// Returns an error if there is no sample with this number, or if the file is damaged there.
     pub fn read(&mut self, number: u64) -> Result<(Sample, usize), RecordError> {
-        let place = self.groups.partition_point(|group| group.first <= number);
-        let place = place.checked_sub(1);
-        let group = place.and_then(|place| Some((place, self.groups.get(place)?)));
-        let (place, inside) = group
-            .map(|(place, group)| (place, number - group.first))
-            .filter(|(place, inside)| *inside < u64::from(self.groups[*place].count))
+        let place = self.group_after(number).checked_sub(1);
+        let (place, inside) = place
+            .map(|place| (place, number - self.groups[place].0.first))
+            .filter(|(place, inside)| *inside < u64::from(self.groups[*place].0.count))
             .ok_or_else(|| damaged("there is no sample with this number"))?;
         let inside = usize::try_from(inside).unwrap_or(usize::MAX);
         let line = if inside == 0 && self.decoded.as_ref().is_none_or(|now| now.place != place) {
@@ -141,23 +138,31 @@ impl Samples {
 
     /// Returns the number of the first sample of the next group: where to continue after damage.
     pub fn next_group_after(&self, number: u64) -> Option<u64> {
-        let place = self.groups.partition_point(|group| group.first <= number);
-        self.groups.get(place).map(|group| group.first)
+        let next = self.groups.get(self.group_after(number));
+        next.map(|(group, _)| group.first)
+    }
+
+    /// Returns the place of the first group that starts after this sample.
+    fn group_after(&self, number: u64) -> usize {
+        self.groups
+            .partition_point(|(group, _)| group.first <= number)
     }
 
     /// Returns the text of a group: all its whole lines, or the first `lines`.
     pub(super) fn text(&self, place: usize, lines: Option<usize>) -> Result<Vec<u8>, RecordError> {
-        let Group { from, to, .. } = self.groups[place];
-        match &self.bytes[place] {
-            GroupBytes::File(file) => text(FileRange { file, at: from, to }, lines),
+        let (Group { from, to, .. }, bytes) = &self.groups[place];
+        match bytes {
+            GroupBytes::File(file) => {
+                let (at, to) = (*from, *to);
+                text(FileRange { file, at, to }, lines)
+            }
             GroupBytes::Memory(bytes) => text(bytes.as_slice(), lines),
         }
     }
 
     /// Adds a group after the others.
     pub(super) fn add(&mut self, group: Group, bytes: GroupBytes) {
-        self.groups.push(group);
-        self.bytes.push(bytes);
+        self.groups.push((group, bytes));
     }
 
     /// Adds the samples after the last index of a file: those of a group that was never closed.
@@ -198,26 +203,24 @@ impl Samples {
     /// Adds all of `later`, and continues the numbering.
     pub(super) fn append(&mut self, later: Self) {
         let samples = self.len();
-        self.groups
-            .extend(later.groups.into_iter().map(|group| Group {
-                first: group.first + samples,
-                ..group
-            }));
-        self.bytes.extend(later.bytes);
+        for (mut group, bytes) in later.groups {
+            group.first += samples;
+            self.add(group, bytes);
+        }
         self.decoded = None;
     }
 
     /// Adds bytes in memory: to the last group if it is the same, else as a new group.
     pub(super) fn write(&mut self, group: Group, bytes: &[u8]) {
-        match (self.groups.last_mut(), self.bytes.last_mut()) {
-            (Some(last), Some(GroupBytes::Memory(written))) if last.first == group.first => {
+        match self.groups.last_mut() {
+            Some((last, GroupBytes::Memory(written))) if last.first == group.first => {
                 *last = group;
                 written.extend_from_slice(bytes);
                 let place = self.groups.len() - 1;
                 self.decoded.take_if(|decoded| decoded.place == place);
             }
-            (_, before) => {
-                if let Some(GroupBytes::Memory(whole)) = before {
+            before => {
+                if let Some((_, GroupBytes::Memory(whole))) = before {
                     whole.shrink_to_fit();
                 }
                 self.add(group, GroupBytes::Memory(bytes.to_vec()));
@@ -227,9 +230,8 @@ impl Samples {
 
     /// Drops the first group. Returns its size in bytes.
     pub(super) fn drop_oldest(&mut self) -> u64 {
-        self.bytes.remove(0);
         self.decoded = None;
-        let forgotten = self.groups.remove(0);
+        let (forgotten, _) = self.groups.remove(0);
         forgotten.to - forgotten.from
     }
 
@@ -242,7 +244,7 @@ impl Samples {
     #[cfg(test)]
     pub(crate) fn group(&self, place: usize) -> std::ops::Range<usize> {
         let at = |byte| usize::try_from(byte).unwrap_or(usize::MAX);
-        let Group { from, to, .. } = self.groups[place];
+        let Group { from, to, .. } = self.groups[place].0;
         at(from)..at(to)
     }
 

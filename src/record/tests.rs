@@ -70,9 +70,9 @@ fn a_recording_is_read_back() {
     let place = Place::new();
     let mut recording = Recording::open(&place.recorded(200)).unwrap();
     assert_eq!(recording.len(), 200);
-    assert!(!recording.is_cut());
+    assert!(!recording.cut);
     assert_eq!(recording.span(), (Duration::ZERO, Duration::from_secs(199)));
-    assert_eq!(recording.header().interval, Duration::from_secs(1));
+    assert_eq!(recording.header.interval, Duration::from_secs(1));
     assert_eq!(all(&mut recording), expected(200));
     for number in [199, 0, 64, 63, 128, 5] {
         let (sample, _) = recording.read(number).unwrap();
@@ -241,7 +241,7 @@ fn a_full_file_is_rotated_and_both_are_readable() {
     }
     writer.finish().unwrap();
     let old = Recording::open(&rotated(&options.path)).unwrap();
-    assert!(!old.is_cut());
+    assert!(!old.cut);
     let size = fs::metadata(rotated(&options.path)).unwrap().len();
     assert!(size < 2 * options.size, "{size}");
     // Opening the new file reads both.
@@ -305,7 +305,7 @@ fn command_lines_can_be_left_out() {
     let mut recording = Recording::open(&options.path).unwrap();
     let (read, _) = recording.read(0).unwrap();
     assert_eq!(read.job.unwrap().command, "(command line left out)");
-    assert!(!recording.header().command_lines);
+    assert!(!recording.header.command_lines);
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn a_recorder_writes_all_until_it_is_dropped() {
     }
     drop(recorder);
     let mut recording = Recording::open(&options.path).unwrap();
-    assert!(!recording.is_cut());
+    assert!(!recording.cut);
     assert_eq!(all(&mut recording), expected(5));
 }
 
@@ -495,7 +495,7 @@ fn every_short_prefix_gives_a_precise_error() {
         match Recording::open(&path) {
             Ok(mut recording) => {
                 whole.get_or_insert(end);
-                assert!(recording.read(0).is_ok() && recording.is_cut());
+                assert!(recording.read(0).is_ok() && recording.cut);
             }
             Err(RecordError::Foreign { .. }) => assert_eq!(end, 0),
             Err(RecordError::Empty { .. }) => assert_eq!(whole, None, "at {end}"),

@@ -2,7 +2,6 @@
 //!
 //! Works on one file and the one it was rotated to; does not depend on the thread that it runs on.
 
-use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -22,6 +21,7 @@ use crate::sample::Sample;
 const LEFT_OUT: &str = "(command line left out)";
 
 /// A recording that is being written. [`super::Recorder`] uses it on a separate thread.
+#[derive(Debug)]
 pub struct Writer {
     options: RecordOptions,
     file: File,
@@ -31,15 +31,6 @@ pub struct Writer {
     samples: u64,
     group: Option<OpenGroup>,
     index: Index,
-}
-
-impl fmt::Debug for Writer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writer")
-            .field("options", &self.options)
-            .field("samples", &self.samples)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Writer {
@@ -102,19 +93,14 @@ impl Writer {
         self.samples += 1;
         let full = group.is_full();
         self.group = Some(group);
-        if full { self.close() } else { Ok(()) }
+        if full { self.finish() } else { Ok(()) }
     }
 
-    /// Completes the file.
+    /// Completes the file: ends the group, and writes an index after it.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.
     pub fn finish(&mut self) -> io::Result<()> {
-        self.close()
-    }
-
-    /// Ends the group, and writes an index after it.
-    fn close(&mut self) -> io::Result<()> {
         let Some(group) = self.group.take() else {
             return Ok(());
         };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::exposition::Format;
 use super::job::{Job, Machine};
-use super::metrics::families;
+use super::metrics::{METRICS, values};
 use super::totals::{GpuTotals, JobTotals, add_gpus};
 use crate::background::lock;
 use crate::engine::{Engine, State};
@@ -162,7 +162,7 @@ impl Board {
             })
         });
         drop(known);
-        format.write(&families(&jobs, machine.as_ref()))
+        format.write(METRICS, &values(&jobs, machine.as_ref()))
     }
 
     /// Returns the results of `of` for the state of each job.

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::units::shortened;
+
 /// Maximum number of characters of a label's value.
 const MAX_LABEL: usize = 200;
 
@@ -15,40 +17,23 @@ pub(super) enum Format {
     OpenMetrics,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Type {
-    Counter,
-    Gauge,
-}
-
 /// Name and value of each label, in the order in which they are written. An empty value means no label.
 pub(super) type Labels = Vec<(&'static str, String)>;
 
-/// All metrics with one name.
-#[derive(Debug, Clone)]
-pub(super) struct MetricFamily {
-    /// Name without the `_total` of a counter.
-    name: &'static str,
-    metric: Type,
-    help: &'static str,
-    /// By label set.
-    values: BTreeMap<Labels, f64>,
-}
+/// The values of metrics, by name and labels.
+#[derive(Debug, Default)]
+pub(super) struct Values(BTreeMap<&'static str, BTreeMap<Labels, f64>>);
 
-impl MetricFamily {
-    pub(super) fn new(metric: Type, name: &'static str, help: &'static str) -> Self {
-        Self {
-            name,
-            metric,
-            help,
-            values: BTreeMap::new(),
-        }
-    }
-
+impl Values {
     /// Adds a value. `None` is left out.
-    pub(super) fn add(&mut self, labels: Labels, value: impl Into<Option<f64>>) {
+    pub(super) fn add(
+        &mut self,
+        name: &'static str,
+        labels: Labels,
+        value: impl Into<Option<f64>>,
+    ) {
         if let Some(value) = value.into() {
-            self.values.insert(labels, value);
+            self.0.entry(name).or_default().insert(labels, value);
         }
     }
 }
@@ -82,15 +67,17 @@ impl Format {
         }
     }
 
-    /// Writes all families that have a value.
-    pub(super) fn write(self, families: &[MetricFamily]) -> String {
+    /// Writes all metrics that have a value. `metrics` has a line for each: its kind, its name, its help.
+    pub(super) fn write(self, metrics: &str, values: &Values) -> String {
+        debug_assert!(values.0.keys().all(|name| metrics.contains(name)));
         let mut out = String::new();
-        for family in families.iter().filter(|family| !family.values.is_empty()) {
-            let (kind, total) = match family.metric {
-                Type::Counter => ("counter", "_total"),
-                Type::Gauge => ("gauge", ""),
+        for metric in metrics.lines() {
+            let mut words = metric.splitn(3, ' ');
+            let [kind, name, help] = [(); 3].map(|()| words.next().unwrap_or_default());
+            let Some(values) = values.0.get(name) else {
+                continue;
             };
-            let (name, help) = (family.name, family.help);
+            let total = if kind == "counter" { "_total" } else { "" };
             let title = match self {
                 Self::Text => total,
                 Self::OpenMetrics => "",
@@ -98,7 +85,7 @@ impl Format {
             // Writing to a string does not fail.
             let _ = writeln!(out, "# HELP {name}{title} {help}");
             let _ = writeln!(out, "# TYPE {name}{title} {kind}");
-            for (labels, value) in &family.values {
+            for (labels, value) in values {
                 let labels = format_labels(labels);
                 let _ = writeln!(out, "{name}{total}{labels} {value}");
             }
@@ -123,16 +110,8 @@ fn format_labels(labels: &Labels) -> String {
 }
 
 fn escaped(value: &str) -> String {
-    let mut out = String::new();
-    for character in value.chars().take(MAX_LABEL) {
-        match character {
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            '\n' => out.push_str("\\n"),
-            other => out.push(other),
-        }
-    }
-    out
+    let value = shortened(value, MAX_LABEL, "").replace('\\', r"\\");
+    value.replace('"', "\\\"").replace('\n', r"\n")
 }
 
 #[cfg(test)]
@@ -179,18 +158,17 @@ mod tests {
 
     #[test]
     fn a_counter_has_its_suffix_in_the_title_of_the_text_format_alone() {
-        let mut waits = MetricFamily::new(Type::Counter, "wait_seconds", "Time waited.");
-        waits.add(vec![("rank", "0".to_owned())], 1.5);
-        waits.add(vec![("rank", "1".to_owned())], None);
-        let none = MetricFamily::new(Type::Gauge, "nothing", "Not known.");
-        let families = [waits, none];
+        let metrics = "counter wait_seconds Time waited.\ngauge nothing Not known.\n";
+        let mut values = Values::default();
+        values.add("wait_seconds", vec![("rank", "0".to_owned())], 1.5);
+        values.add("wait_seconds", vec![("rank", "1".to_owned())], None);
         assert_eq!(
-            Format::Text.write(&families),
+            Format::Text.write(metrics, &values),
             "# HELP wait_seconds_total Time waited.\n# TYPE wait_seconds_total counter\n\
              wait_seconds_total{rank=\"0\"} 1.5\n"
         );
         assert_eq!(
-            Format::OpenMetrics.write(&families),
+            Format::OpenMetrics.write(metrics, &values),
             "# HELP wait_seconds Time waited.\n# TYPE wait_seconds counter\n\
              wait_seconds_total{rank=\"0\"} 1.5\n# EOF\n"
         );

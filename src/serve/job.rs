@@ -1,13 +1,13 @@
-//! A watched job and the machine as sources of metrics, and helpers that build metrics with labels from them.
+//! A watched job and the machine as sources of metrics, and the labels of a job and its ranks.
 //!
 //! Does no I/O.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use super::exposition::{Labels, MetricFamily, Type};
-use super::totals::{GpuTotals, JobTotals, RankTotals, Seconds};
-use crate::report::{RankReport, Report, Tier};
+use super::exposition::Labels;
+use super::totals::{GpuTotals, JobTotals};
+use crate::report::{RankReport, Report};
 use crate::sample::OwnSample;
 use crate::units::Pid;
 
@@ -29,18 +29,6 @@ pub(super) struct Machine {
     pub(super) at: SystemTime,
 }
 
-/// A rank with the labels that identify it.
-pub(super) struct Rank<'a> {
-    pub(super) labels: Labels,
-    pub(super) access: Option<Tier>,
-    pub(super) report: &'a RankReport,
-    pub(super) totals: Option<&'a RankTotals>,
-}
-
-pub(super) fn label(name: &'static str, value: &impl ToString) -> (&'static str, String) {
-    (name, value.to_string())
-}
-
 /// Returns the labels with further ones; those with `None` are left out.
 pub(super) fn with(
     labels: &Labels,
@@ -53,63 +41,21 @@ pub(super) fn with(
 }
 
 pub(super) fn of(job: &Job) -> Labels {
-    vec![label("run", &job.run)]
+    vec![("run", job.run.clone())]
 }
 
-pub(super) fn ranks(job: &Job) -> impl Iterator<Item = Rank<'_>> {
-    let trainers = job
-        .report
-        .job
-        .iter()
-        .flat_map(|of| of.ranks.iter().enumerate());
-    trainers.map(|(place, report)| {
-        let number = report
-            .rank
-            .map_or_else(|| place.to_string(), |rank| rank.to_string());
-        let mut totals = job.totals.ranks.iter();
-        Rank {
-            labels: with(&of(job), [("rank", Some(number))]),
-            access: job.report.window.access,
-            report,
-            totals: totals
-                .find(|(key, _)| key.pid == report.pid)
-                .map(|(_, totals)| totals),
-        }
+/// Returns the ranks, each with the labels that identify it.
+pub(super) fn ranks(job: &Job) -> impl Iterator<Item = (Labels, &RankReport)> {
+    let reported = job.report.job.iter().flat_map(|of| &of.ranks);
+    reported.enumerate().map(|(place, report)| {
+        let place = u32::try_from(place).unwrap_or(u32::MAX);
+        let number = report.rank.unwrap_or(place).to_string();
+        (with(&of(job), [("rank", Some(number))]), report)
     })
-}
-
-/// Returns a family with a value for each of `items`.
-pub(super) fn each<'a, T: 'a>(
-    (metric, name, help): (Type, &'static str, &'static str),
-    items: impl IntoIterator<Item = &'a T>,
-    value: impl Fn(&'a T) -> (Labels, Option<f64>),
-) -> MetricFamily {
-    let mut family = MetricFamily::new(metric, name, help);
-    for item in items {
-        let (labels, value) = value(item);
-        family.add(labels, value);
-    }
-    family
-}
-
-/// Returns a family with a value for each entry of a rank's totals.
-pub(super) fn each_of<'a>(
-    (name, help): (&'static str, &'static str),
-    state: &'static str,
-    ranks: &'a [Rank<'a>],
-    seconds: impl Fn(&'a RankTotals) -> &'a Seconds,
-) -> MetricFamily {
-    let mut family = MetricFamily::new(Type::Counter, name, help);
-    for rank in ranks {
-        for (what, value) in rank.totals.into_iter().flat_map(&seconds) {
-            family.add(with(&rank.labels, [(state, Some(what.clone()))]), *value);
-        }
-    }
-    family
 }
 
 /// Returns the labels of the rank that the verdict is about.
 pub(super) fn rank_labels(job: &Job, pid: Option<Pid>) -> Labels {
-    let rank = ranks(job).find(|rank| Some(rank.report.pid) == pid);
-    rank.map_or_else(|| of(job), |rank| rank.labels)
+    let rank = ranks(job).find(|(_, report)| Some(report.pid) == pid);
+    rank.map_or_else(|| of(job), |(labels, _)| labels)
 }

@@ -18,13 +18,7 @@ use crate::units::{Pid, ProcessKey};
 /// Pause between two searches of the whole machine.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Watches until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Search {
-    _thread: OwnedThread,
-}
-
-struct SearchState {
+struct Search {
     options: Options,
     common: Common,
     all: bool,
@@ -38,42 +32,38 @@ struct JobSampler {
     _sampler: Sampler,
 }
 
-impl Search {
-    /// Watches the jobs that match the target of `options`: one at a time, or `all`.
-    ///
-    /// # Errors
-    /// Returns an error if no thread can be started.
-    pub(crate) fn start(
-        options: Options,
-        common: Common,
-        all: bool,
-        board: Arc<Board>,
-    ) -> Result<Self, Hinted> {
-        board.search_begins();
-        let mut round = SearchState {
-            discovery: Discovery::new(&options.proc_root),
-            options,
-            common,
-            all,
-            board,
-            watched: BTreeMap::new(),
-        };
-        let thread = OwnedThread::start("search", move |stopped| {
-            loop {
-                round.search();
-                let waited = stopped.recv_timeout(PAUSE);
-                if !matches!(waited, Err(mpsc::RecvTimeoutError::Timeout)) {
-                    return;
-                }
+/// Watches the jobs that match the target of `options`: one at a time, or `all`. Dropping the thread ends that.
+///
+/// # Errors
+/// Returns an error if no thread can be started.
+pub(crate) fn search(
+    options: Options,
+    common: Common,
+    all: bool,
+    board: Arc<Board>,
+) -> Result<OwnedThread, Hinted> {
+    board.search_begins();
+    let mut round = Search {
+        discovery: Discovery::new(&options.proc_root),
+        options,
+        common,
+        all,
+        board,
+        watched: BTreeMap::new(),
+    };
+    let thread = OwnedThread::start("search", move |stopped| {
+        loop {
+            round.search();
+            let waited = stopped.recv_timeout(PAUSE);
+            if !matches!(waited, Err(mpsc::RecvTimeoutError::Timeout)) {
+                return;
             }
-        });
-        Ok(Self {
-            _thread: thread.map_err(|error| Hinted::no_thread(&error))?,
-        })
-    }
+        }
+    });
+    thread.map_err(|error| Hinted::no_thread(&error))
 }
 
-impl Drop for SearchState {
+impl Drop for Search {
     fn drop(&mut self) {
         // Stop the samplers first.
         self.watched.clear();
@@ -81,7 +71,7 @@ impl Drop for SearchState {
     }
 }
 
-impl SearchState {
+impl Search {
     fn search(&mut self) {
         self.watched.retain(|key, _| self.board.is_watched(*key));
         if self.all || self.watched.is_empty() {

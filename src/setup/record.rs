@@ -1,10 +1,9 @@
 //! `--record`: starts and ends the recording of a live mode.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::Hinted;
+use crate::error::{Hinted, write_error};
 use crate::options::WatchArgs;
 use crate::record::{self, Recorder, Recording};
 use crate::source::sampler::Options;
@@ -36,13 +35,11 @@ pub(crate) fn can(watch: &WatchArgs) -> Result<(), Hinted> {
 
 /// Says on standard error that a recording is not whole.
 pub(crate) fn note_if_cut(recording: &Recording, file: &Path) {
-    if recording.is_cut() {
-        // If the output is closed, there is nothing to do.
-        let _ = writeln!(
-            std::io::stderr(),
+    if recording.cut {
+        write_error(format_args!(
             "note: {} is truncated or still being written: showing it up to the last complete sample",
             printable(&file.display().to_string())
-        );
+        ));
     }
 }
 

@@ -29,12 +29,12 @@ pub(super) fn run(args: &ReplayArgs, places: &PathArgs) -> Result<ExitCode, Hint
     }
     let numbers =
         window(&mut recording, args.from, args.to).map_err(|error| no_target_error(&error))?;
-    config.interval = recording.header().interval;
+    config.interval = recording.header.interval;
     // Behind a screen it is read when that closes.
     note_if_cut(&recording, &args.file);
     if has_screen(&watch) {
         let session = ReplaySession {
-            samples: recording.into_samples(),
+            samples: recording.samples,
             numbers,
             speed: args.speed,
             config,

@@ -6,14 +6,13 @@ mod printed;
 mod screen;
 mod summary;
 
-use std::io::Write as _;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use crate::cli::RunArgs;
-use crate::error::Hinted;
+use crate::error::{Hinted, write_error};
 use crate::folders;
 use crate::job::{Target, keeps_hook_out};
 use crate::launch::{LaunchSpec, LoaderOverrides};
@@ -62,11 +61,9 @@ pub(super) fn run(args: &RunArgs, places: &PathArgs) -> Result<ExitCode, Hinted>
     let full = |log: &&Path| folders::room(log) == Some(0);
     if let Some(log) = args.log.as_deref().filter(full) {
         let log = printable(&log.display().to_string());
-        // If the output is closed, there is nothing to do.
-        let _ = writeln!(
-            std::io::stderr(),
+        write_error(format_args!(
             "warning: no space left on the disk of {log}: the command's output may be cut off, and its writes may have failed"
-        );
+        ));
     }
     code
 }

@@ -6,7 +6,7 @@ use super::target::no_target_error;
 use crate::cli::ServeArgs;
 use crate::error::Hinted;
 use crate::options::{PathArgs, WatchArgs};
-use crate::serve::{ADDRESS, Exporter};
+use crate::serve::{self, ADDRESS};
 use crate::setup::{config, endpoints, exists, sampling};
 use crate::source::sampler::find;
 
@@ -32,12 +32,7 @@ pub(super) fn run(args: ServeArgs, places: &PathArgs) -> Result<ExitCode, Hinted
     if endpoints.listen.is_empty() && args.textfile.is_none() {
         endpoints.listen.push(ADDRESS.to_owned());
     }
-    let exporter = Exporter {
-        options: sampling(places, &config, target),
-        all: args.all,
-        endpoints,
-        textfile: args.textfile,
-    };
-    exporter.run()?;
+    let options = sampling(places, &config, target);
+    serve::run(options, args.all, endpoints, args.textfile)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -72,7 +72,10 @@ const ARROWS: [(&str, &[&str]); 36] = [
         ],
     ),
     ("options", &["config", "error", "job", "units", "verdict"]),
-    ("doctor", &["loaders", "sample", "source", "units"]),
+    (
+        "doctor",
+        &["config", "loaders", "sample", "source", "units"],
+    ),
     ("terminal", &["background", "foreign"]),
     (
         "headless",

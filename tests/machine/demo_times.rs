@@ -7,9 +7,9 @@ use std::fs;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use pipetop::testing::lab::experiments::simulate::{self, DeliveryOrder};
+use pipetop::testing::lab::experiments::simulate;
 use pipetop::testing::lab::workload::presets::preset;
-use pipetop::testing::lab::workload::settings::{DeviceKind, JobSettings, Load, StepTime};
+use pipetop::testing::lab::workload::settings::{DeviceKind, JobSettings, Load, StepTime, word};
 use pipetop::testing::probe::{self, Step};
 use pipetop::testing::source::probe::Listener;
 use pipetop::units::Pid;
@@ -54,7 +54,7 @@ fn steps(settings: &JobSettings) -> Vec<Step> {
     // Ends with this thread, in case that fails.
     let mut trainer = Command::new(env!("CARGO_BIN_EXE_pipetop"))
         .arg("builtin-trainer")
-        .arg(settings.word())
+        .arg(word(settings))
         .env(probe::VARIABLE, listener.address())
         .stdin(Stdio::null())
         .spawn()
@@ -87,11 +87,7 @@ fn simulated(live: &JobSettings, time: Duration, seed: u64) -> u64 {
         load,
         load_jitter: live.load_jitter,
         step,
-        order: if live.in_order {
-            DeliveryOrder::InOrder
-        } else {
-            DeliveryOrder::AnyOrder
-        },
+        in_order: live.in_order,
         ..simulate::SimulationSettings::default()
     };
     let first = simulate::run(&settings, seed).first_batch.expect("a batch");

@@ -14,13 +14,13 @@ use tokio::sync::{mpsc, watch};
 use super::super::figures::figures_of;
 use super::super::{App, Effect, Event as Heard, LaunchedCommand, OBSERVED, Signal, trouble};
 use super::Io;
-use crate::background::{lock, spawn};
+use crate::background::{OwnedThread, lock, spawn};
 use crate::config::Config;
 use crate::job::Candidate;
 use crate::launch::{CommandHandle, Log, SupervisorEvent};
 use crate::record::Samples;
 use crate::sample::Sample;
-use crate::serve::{Board, Search};
+use crate::serve::{Board, search};
 use crate::source::replay::Player;
 use crate::source::sampler::{Common, Options, Sampler};
 use crate::terminal::{self, Screen};
@@ -206,7 +206,7 @@ struct WatchedJob {
 struct JobList {
     options: Options,
     board: Arc<Board>,
-    search: Option<Search>,
+    search: Option<OwnedThread>,
 }
 
 impl JobList {
@@ -216,7 +216,7 @@ impl JobList {
             let search = self.search.take();
             std::thread::spawn(move || drop(search));
         } else if self.search.is_none() {
-            let search = Search::start(
+            let search = search(
                 self.options.clone(),
                 Common::start(&self.options),
                 true,

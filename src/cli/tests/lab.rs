@@ -1,6 +1,6 @@
 use super::*;
 use crate::lab::cli::CommandArgs;
-use crate::lab::experiments::simulate::{DeliveryOrder, SimulationSettings};
+use crate::lab::experiments::simulate::SimulationSettings;
 
 #[test]
 fn a_simulation_has_its_own_options() {
@@ -23,7 +23,7 @@ fn a_simulation_has_its_own_options() {
         load: Duration::from_micros(500),
         load_jitter: 0.05,
         step: ms(20),
-        order: DeliveryOrder::AnyOrder,
+        in_order: false,
         clock: Some(ms(10)),
         desync: true,
         span: Duration::from_mins(2),
@@ -86,7 +86,7 @@ fn an_experiment_takes_a_command_or_the_built_in_job() {
         (&sweep.counts[..], &sweep.prefetch_factors[..]),
         (&[0, 2][..], &[2, 4][..])
     );
-    assert!(sweep.compares_memory() && sweep.steps == Some(9));
+    assert!(sweep.compares_memory() && sweep.bound.steps == Some(9));
     assert_eq!(sweep.own.log, Some(PathBuf::from("l")));
     let Some(Command::Lab(Lab::Headspace(headspace))) =
         typed("headspace --patience 2min").unwrap().command

@@ -10,8 +10,8 @@ use clap::builder::RangedU64ValueParser;
 use super::{WorkersArg, WorkloadArgs};
 use crate::error::Hinted;
 use crate::lab::experiments::headspace::Plan;
+use crate::lab::experiments::sweep::command::Bound;
 use crate::lab::workload::settings::JobSettings;
-use crate::launch::Cache;
 use crate::options::{Words, value};
 
 /// Exit codes of an experiment on a command.
@@ -88,13 +88,8 @@ pub struct SweepArgs {
     )]
     pub prefetch_factors: Vec<u32>,
 
-    /// Stop each run of a command after this many steps past start-up, if that is sooner than --for
-    #[arg(long, value_name = "N", requires = "command", value_parser = RangedU64ValueParser::<u64>::new().range(2..=10_000_000))]
-    pub steps: Option<u64>,
-
-    /// Time to measure each run, once its queue is full (up to four times as long if there are few steps)
-    #[arg(long = "for", value_name = "DURATION", default_value = "4s", value_parser = value::span)]
-    pub span: Duration,
+    #[command(flatten)]
+    pub bound: Bound,
 
     /// Print one JSON document
     #[arg(long, conflicts_with = "csv")]
@@ -145,25 +140,8 @@ impl SweepArgs {
 #[derive(Debug, PartialEq, Args)]
 #[command(next_help_heading = "Experiment", after_help = CODES)]
 pub struct HeadspaceArgs {
-    /// Batches to cycle through in the cached run
-    #[arg(long, value_name = "N", default_value = "10", value_parser = RangedU64ValueParser::<u32>::new().range(1..=1000))]
-    cache_batches: u32,
-
-    /// Warm-up steps before measuring, in both runs
-    #[arg(long, value_name = "N", default_value = "100", value_parser = RangedU64ValueParser::<u64>::new().range(1..=1_000_000))]
-    after: u64,
-
-    /// Steps to measure in each run
-    #[arg(long, value_name = "N", default_value = "100", value_parser = RangedU64ValueParser::<u64>::new().range(10..=10_000_000))]
-    steps: u64,
-
-    /// Pairs of runs, one normal and one with cached batches
-    #[arg(long, value_name = "N", default_value = "3", value_parser = RangedU64ValueParser::<u32>::new().range(1..=100))]
-    rounds: u32,
-
-    /// Steps of your whole training, for the total saving
-    #[arg(long, value_name = "N", default_value = "100000", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
-    run_steps: u64,
+    #[command(flatten)]
+    pub plan: Plan,
 
     /// Print one JSON document
     #[arg(long)]
@@ -195,17 +173,5 @@ impl HeadspaceArgs {
     /// Returns an error if the arguments conflict.
     pub fn settings(&self) -> Result<JobSettings, Hinted> {
         Ok(self.workers.of(self.workload.settings()?))
-    }
-
-    pub fn plan(&self) -> Plan {
-        Plan {
-            cache: Cache {
-                batches: self.cache_batches,
-                after: self.after,
-            },
-            steps: self.steps,
-            rounds: self.rounds,
-            run_steps: self.run_steps,
-        }
     }
 }

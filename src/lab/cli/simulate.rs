@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::value;
 use crate::config::ThemeName;
 use crate::error::Hinted;
-use crate::lab::experiments::simulate::{DeliveryOrder, MAX_BATCHES, SimulationSettings};
+use crate::lab::experiments::simulate::{MAX_BATCHES, SimulationSettings};
 use crate::options::value::within;
 
 /// Runs to average if anything is random.
@@ -105,11 +105,7 @@ impl SimulateArgs {
             load: self.load_ms,
             load_jitter: self.load_jitter,
             step: self.step_ms,
-            order: if self.any_order {
-                DeliveryOrder::AnyOrder
-            } else {
-                DeliveryOrder::InOrder
-            },
+            in_order: !self.any_order,
             clock: self.clock_ms,
             desync: self.desync,
             span: self.span,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+
 use crate::error::Hinted;
 use crate::options::value::{bytes, number};
 
@@ -10,6 +12,11 @@ pub(super) fn milliseconds(text: &str) -> Result<Duration, Hinted> {
     let hint = "use a number of milliseconds from 0 to 3600000, such as 40 or 0.5";
     let number = number(text, 0.0..=3_600_000.0, hint)?;
     Ok(Duration::try_from_secs_f64(number / 1000.0).unwrap_or_default())
+}
+
+/// Parses what one process of the built-in job tells another.
+pub(super) fn json<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
+    serde_json::from_str(text)
 }
 
 /// Parses a number from 0 to 1000.

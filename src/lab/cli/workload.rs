@@ -8,7 +8,7 @@ use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
 use super::value;
 use crate::error::Hinted;
 use crate::lab::workload::presets::{self, DEFAULT, PRESETS, Preset};
-use crate::lab::workload::settings::{DeviceKind, JobSettings, Load, StepTime, WorkerLaunch};
+use crate::lab::workload::settings::{DeviceKind, JobSettings, Load, StepTime};
 use crate::options::value::span;
 
 /// Settings of the built-in job; the preset gives those that are omitted.
@@ -121,23 +121,6 @@ pub struct WorkersArg {
     workers: Option<u32>,
 }
 
-/// Internal options between the job's processes.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct TrainerArgs {
-    #[arg(value_parser = JobSettings::parse)]
-    pub settings: JobSettings,
-}
-
-/// Internal options of a worker process.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct WorkerArgs {
-    #[arg(value_parser = JobSettings::parse)]
-    pub settings: JobSettings,
-
-    #[command(flatten)]
-    pub place: WorkerLaunch,
-}
-
 impl WorkloadArgs {
     /// Returns the given preset, or the default one.
     pub fn preset(&self) -> &'static Preset {
@@ -226,17 +209,13 @@ mod tests {
     use super::super::DemoArgs;
     use super::*;
     use crate::lab::workload::dataset::Dataset;
+    use crate::lab::workload::settings::{WorkerLaunch, word};
     use crate::launch::Cache;
 
     #[derive(Debug, Parser)]
-    struct Line<T: Args> {
+    struct Line {
         #[command(flatten)]
-        typed: T,
-    }
-
-    fn typed<T: Args>(flags: &[String]) -> T {
-        let line = std::iter::once("x").chain(flags.iter().map(String::as_str));
-        Line::<T>::try_parse_from(line).unwrap().typed
+        demo: DemoArgs,
     }
 
     #[test]
@@ -254,25 +233,23 @@ mod tests {
                 batches: 10,
                 after: 100,
             });
-            let place = WorkerLaunch {
+            let launch = WorkerLaunch {
+                settings,
                 worker: 3,
                 parent: 42,
                 slots: 5,
             };
-            let mut words = place.flags().to_vec();
-            words.push(settings.word());
-            let worker: WorkerArgs = typed(&words);
-            assert_eq!(worker.settings, settings, "{}", preset.name);
-            assert_eq!(worker.place, place);
+            let read: WorkerLaunch = value::json(&word(&launch)).unwrap();
+            assert_eq!(read, launch, "{}", preset.name);
         }
     }
 
     #[test]
     fn options_override_the_preset() {
         let flags = "--preset blog-starved --workers 3 --in-order --step-ms 0.5 --no-pin-memory";
-        let flags: Vec<String> = flags.split(' ').map(str::to_owned).collect();
-        let demo: DemoArgs = typed(&flags);
-        let settings = demo.settings().unwrap();
+        let line = std::iter::once("x").chain(flags.split(' '));
+        let typed = Line::try_parse_from(line).unwrap();
+        let settings = typed.demo.settings().unwrap();
         assert_eq!(settings.workers, 3);
         assert!(settings.in_order && !settings.pin_memory);
         assert_eq!(settings.step, StepTime::Fixed(Duration::from_micros(500)));

@@ -4,16 +4,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::failed::failed;
 use crate::app::{self, Setup};
 use crate::config::Config;
 use crate::error::Hinted;
 use crate::job::Target;
-use crate::lab::cli::{DemoArgs, TrainerArgs, WorkerArgs};
+use crate::lab::cli::DemoArgs;
 use crate::lab::experiments::command::{LaunchedJob, TrialError};
 use crate::lab::experiments::launched;
 use crate::lab::progress::ProgressLine;
-use crate::lab::workload::WorkloadError;
 use crate::lab::workload::dataset::{self, Dataset};
 use crate::lab::workload::presets::{DEFAULT, PRESETS};
 use crate::lab::workload::settings::{JobSettings, Load};
@@ -38,18 +36,15 @@ start a job and watch it:   pipetop run -- python train.py
 ";
 
 /// Runs the command.
-pub(super) fn run(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
+pub(super) fn run(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, TrialError> {
     let mut out = std::io::stdout();
     if demo.list {
-        return print(&mut out, list().as_bytes());
+        return Ok(print(&mut out, list().as_bytes())?);
     }
     if demo.remove_dataset {
-        let freed = dataset::remove(&dataset::root())
-            .map_err(|error| refused(&WorkloadError::from(error)))?;
-        return print(
-            &mut out,
-            format!("removed {freed} of image files\n").as_bytes(),
-        );
+        let freed = dataset::remove(&dataset::root())?;
+        let line = format!("removed {freed} of image files\n");
+        return Ok(print(&mut out, line.as_bytes())?);
     }
     if demo.tour {
         return tour(demo, places);
@@ -59,15 +54,12 @@ pub(super) fn run(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, Hinted
     exists(places)?;
     can_record(&demo.watch)?;
     settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
-    let (mut running, options) = match start(&settings, demo, places, &config) {
-        Ok(started) => started,
-        Err(failure) => return Ok(failed(&failure)),
-    };
+    let (mut running, options) = start(&settings, demo, places, &config)?;
     let job = launched(&places.proc_root, running.pid());
     let shown = show(options, job, config, WANTED.to_owned(), &demo.watch);
     match running.failure() {
-        Some(error) => Err(error),
-        None => shown,
+        Some(error) => Err(error.into()),
+        None => Ok(shown?),
     }
 }
 
@@ -90,20 +82,17 @@ fn start(
 }
 
 /// Shows one preset after the other.
-fn tour(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
+fn tour(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, TrialError> {
     if !has_screen(&demo.watch) {
         let hint = "run it in a terminal; `pipetop demo --list` lists the presets";
-        return Err(Hinted::new("--tour needs a screen", hint));
+        return Err(Hinted::new("--tour needs a screen", hint).into());
     }
     exists(places)?;
     for (place, preset) in PRESETS.iter().enumerate() {
         let config = config(&demo.watch, places)?;
         let mut settings = preset.settings();
         settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
-        let (mut running, options) = match start(&settings, demo, places, &config) {
-            Ok(started) => started,
-            Err(failure) => return Ok(failed(&failure)),
-        };
+        let (mut running, options) = start(&settings, demo, places, &config)?;
         let caption = format!(
             "{}/{}: {}; see {}",
             place + 1,
@@ -124,31 +113,13 @@ fn tour(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
         });
         let outcome = outcome.map_err(|error| no_screen(&error))?;
         if let Some(error) = running.failure() {
-            return Err(error);
+            return Err(error.into());
         }
         if outcome.left {
             break;
         }
     }
-    print(&mut std::io::stdout(), END.as_bytes())
-}
-
-/// Runs the trainer's process.
-pub(super) fn trainer(inner: &TrainerArgs) -> Result<ExitCode, Hinted> {
-    let trained = crate::lab::workload::train(&inner.settings);
-    trained.map_err(|error| refused(&error))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Runs a worker's process.
-pub(super) fn worker(inner: &WorkerArgs) -> Result<ExitCode, Hinted> {
-    let worked = crate::lab::workload::work(&inner.settings, inner.place);
-    worked.map_err(|error| refused(&error))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-pub(super) fn refused(error: &WorkloadError) -> Hinted {
-    Hinted::new(error.to_string(), error.hint())
+    Ok(print(&mut std::io::stdout(), END.as_bytes())?)
 }
 
 /// Creates the image files for the job, unless its load time is set.
@@ -162,8 +133,7 @@ pub(super) fn prepare(settings: &JobSettings, size: Option<u64>) -> Result<Datas
         let (done, total) = (u64::from(done), u64::from(total));
         bar.get_or_insert_with(|| ProgressLine::on_stderr("image", done, total))
             .at(done);
-    });
-    let made = made.map_err(|error| refused(&WorkloadError::from(error)))?;
+    })?;
     if let Some(bar) = bar {
         bar.end();
     }

@@ -7,16 +7,15 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use self::meanwhile::OtherLoad;
-use super::demo::{prepare, refused};
-use super::failed::failed;
+use self::meanwhile::watch_others;
+use super::demo::prepare;
 use crate::config::Config;
 use crate::error::{Explain as _, Hinted};
 use crate::job::Target;
 use crate::lab::cli::{self, CommandArgs, DemoArgs};
 use crate::lab::experiments::command::{TrainingCommand, TrialError};
 use crate::lab::experiments::interrupt::Interrupt;
-use crate::lab::experiments::sweep::command::{Bound, run};
+use crate::lab::experiments::sweep::command::run;
 use crate::lab::experiments::sweep::{self, Sweep};
 use crate::lab::experiments::{calibrate, headspace};
 use crate::lab::workload::presets::PRESETS;
@@ -29,7 +28,7 @@ use crate::source::sampler::Options;
 /// Longest time between two samples of an experiment.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-pub(super) fn sweep(args: &cli::SweepArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
+pub(super) fn sweep(args: &cli::SweepArgs, places: &PathArgs) -> Result<ExitCode, TrialError> {
     exists(places)?;
     let look = WatchArgs {
         ascii: args.ascii,
@@ -43,40 +42,38 @@ pub(super) fn sweep(args: &cli::SweepArgs, places: &PathArgs) -> Result<ExitCode
         Ok(settings)
     })?;
     let options = quick(places, &config);
-    let bound = Bound {
-        span: args.span,
-        steps: args.steps,
-    };
     let memory = command.builtin.is_some() || args.compares_memory();
     let found = Sweep::of(&args.counts, &args.prefetch_factors, memory, |tried| {
         let progress = |doing: &str| note(&format!("{tried}: {doing}"));
-        run(&command, tried, bound, &options, progress)
+        run(&command, tried, args.bound, &options, progress)
     });
     note("");
-    shown(found, |found| page_of(args, found, &config))
+    let page = page_of(args, &found?, &config);
+    Ok(print(&mut std::io::stdout(), page.as_bytes())?)
 }
 
-pub(super) fn headspace(args: &cli::HeadspaceArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
+pub(super) fn headspace(
+    args: &cli::HeadspaceArgs,
+    places: &PathArgs,
+) -> Result<ExitCode, TrialError> {
     exists(places)?;
     let config = config(&WatchArgs::default(), places)?;
     let command = command(&args.own, args.workload.dataset_size, || args.settings())?;
     let options = quick(places, &config);
-    let meanwhile = OtherLoad::begin(places);
-    let found = headspace::command::launched(&command, args.plan(), &options, note);
+    let warn_of_others = watch_others(places);
+    let found = headspace::command::launched(&command, args.plan, &options, note);
     note("");
-    if found.is_ok() {
-        meanwhile.warn();
-    }
-    shown(found, |found| {
-        if args.json {
-            format!("{:#}\n", headspace::json(found))
-        } else {
-            headspace::text(found)
-        }
-    })
+    let found = found?;
+    warn_of_others();
+    let page = if args.json {
+        format!("{:#}\n", headspace::json(&found))
+    } else {
+        headspace::text(&found)
+    };
+    Ok(print(&mut std::io::stdout(), page.as_bytes())?)
 }
 
-pub(super) fn calibrate(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
+pub(super) fn calibrate(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, TrialError> {
     exists(places)?;
     let config = config(&demo.watch, places)?;
     let options = quick(places, &config);
@@ -94,22 +91,18 @@ pub(super) fn calibrate(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, 
         let mut settings = preset.settings();
         settings.device = demo.workload.settings()?.device;
         settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
-        let row = match calibrate::run(preset, &settings, &options, span) {
-            Ok(row) => row,
-            Err(failure) => return Ok(failed(&failure)),
-        };
+        let row = calibrate::run(preset, &settings, &options, span)?;
         if !demo.watch.json {
             print(&mut out, calibrate::text(&row).as_bytes())?;
         }
         rows.push(row);
     }
-    if demo.watch.json {
-        return print(
-            &mut out,
-            format!("{:#}\n", calibrate::json(&rows)).as_bytes(),
-        );
-    }
-    print(&mut out, calibrate::summary(&rows).as_bytes())
+    let page = if demo.watch.json {
+        format!("{:#}\n", calibrate::json(&rows))
+    } else {
+        calibrate::summary(&rows)
+    };
+    Ok(print(&mut out, page.as_bytes())?)
 }
 
 /// Returns the user's command, if there is one. Otherwise returns the built-in job with its images created and its step
@@ -123,8 +116,7 @@ fn command(
     let builtin = if words.is_none() {
         let mut settings = builtin()?;
         settings.dataset = prepare(&settings, dataset_size)?;
-        let step = step_time(&settings).map_err(|error| refused(&error))?;
-        settings.step = StepTime::Fixed(step);
+        settings.step = StepTime::Fixed(step_time(&settings)?);
         Some(settings)
     } else {
         None
@@ -140,17 +132,6 @@ fn command(
         patience: own.patience,
         interrupt,
     })
-}
-
-/// Prints the result, or why there is none.
-fn shown<T>(
-    found: Result<T, TrialError>,
-    page: impl FnOnce(&T) -> String,
-) -> Result<ExitCode, Hinted> {
-    match found {
-        Ok(found) => print(&mut std::io::stdout(), page(&found).as_bytes()),
-        Err(failure) => Ok(failed(&failure)),
-    }
 }
 
 /// Formats the result as requested.

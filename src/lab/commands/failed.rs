@@ -1,29 +1,27 @@
 //! Prints why a job of the lab has no result.
 
-use std::io::Write;
 use std::process::ExitCode;
 
-use crate::error::Hinted;
+use crate::error::{Hinted, write_error};
 use crate::lab::experiments::command::TrialError;
 use crate::setup::print_error;
 
-/// Prints why there is no result, after the last lines of the command's output; returns the exit code.
-pub(super) fn failed(failure: &TrialError) -> ExitCode {
+/// Prints the last lines of the command's output. Returns the exit code, or the error that is still to be printed.
+pub(super) fn failed(failure: TrialError) -> Result<ExitCode, Hinted> {
     match failure {
         TrialError::Launch(error) => {
             print_error(&Hinted::new(error.to_string(), error.hint()));
-            ExitCode::from(error.code())
+            Ok(ExitCode::from(error.code()))
         }
         TrialError::Refused { error, said } => {
             for line in said {
-                // If the output is closed, there is nothing to do.
-                let _ = writeln!(std::io::stderr(), "  {line}");
+                write_error(format_args!("  {line}"));
             }
-            print_error(error);
-            ExitCode::FAILURE
+            Err(error)
         }
         TrialError::Interrupted(signal) => {
-            ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+            let code = u8::try_from(128 + signal).unwrap_or(u8::MAX);
+            Ok(ExitCode::from(code))
         }
     }
 }

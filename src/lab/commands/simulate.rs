@@ -1,10 +1,9 @@
 //! `pipetop simulate`: prints numbers or JSON, or replays the run on the screen.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use crate::app;
-use crate::error::{Explain as _, Hinted};
+use crate::error::{Explain as _, Hinted, write_error};
 use crate::lab::cli::SimulateArgs;
 use crate::lab::experiments::simulate::{Study, json, samples, text};
 use crate::options::{PathArgs, WatchArgs};
@@ -27,10 +26,8 @@ pub(super) fn run(args: &SimulateArgs, places: &PathArgs) -> Result<ExitCode, Hi
         );
     }
     if args.animate {
-        // If the output is closed, there is nothing to do.
-        let _ = writeln!(
-            std::io::stderr(),
-            "note: standard output is not a terminal: printing numbers instead of an animation"
+        write_error(
+            "note: standard output is not a terminal: printing numbers instead of an animation",
         );
     }
     let study = Study::of(&settings, args.seed, args.runs(&settings));

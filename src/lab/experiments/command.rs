@@ -81,25 +81,20 @@ impl TrainingCommand {
 }
 
 fn replace(word: &OsStr, what: &str, with: &str) -> OsString {
-    let (bytes, what) = (word.as_bytes(), what.as_bytes());
+    let (mut rest, what) = (word.as_bytes(), what.as_bytes());
     let mut replaced = vec![];
-    let mut at = 0;
-    while at < bytes.len() {
-        if bytes[at..].starts_with(what) {
-            replaced.extend_from_slice(with.as_bytes());
-            at += what.len();
-        } else {
-            replaced.push(bytes[at]);
-            at += 1;
-        }
+    while let Some(at) = rest.windows(what.len()).position(|part| part == what) {
+        replaced.extend([&rest[..at], with.as_bytes()].concat());
+        rest = &rest[at + what.len()..];
     }
+    replaced.extend(rest);
     OsString::from_vec(replaced)
 }
 
 /// One run of the job, which dropping ends.
 #[derive(Debug)]
 pub(super) struct Trial<'a> {
-    command: &'a TrainingCommand,
+    pub(super) command: &'a TrainingCommand,
     /// Declared first, so that it is dropped before the listener.
     launched: LaunchedJob,
     listener: Listener,

@@ -6,14 +6,14 @@
 
 pub mod command;
 
-use std::fmt::Write;
 use std::time::Duration;
 
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use serde_json::{Value, json};
 
 use super::{milliseconds, rounded, taken};
 use crate::error::Hinted;
-use crate::launch::Cache;
 use crate::probe::Step;
 use crate::units::{Share, sorted, whole, without_sign};
 
@@ -25,15 +25,26 @@ const MIN_GAIN: f64 = 0.05;
 const WIDE: f64 = 0.1;
 
 /// How to measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct Plan {
-    /// Batches to reuse in turn, and the number of batches to load before.
-    pub cache: Cache,
-    /// Steps to measure in each run.
+    /// Batches to cycle through in the cached run
+    #[arg(long, value_name = "N", default_value = "10", value_parser = RangedU64ValueParser::<u32>::new().range(1..=1000))]
+    pub cache_batches: u32,
+
+    /// Warm-up steps before measuring, in both runs
+    #[arg(long, value_name = "N", default_value = "100", value_parser = RangedU64ValueParser::<u64>::new().range(1..=1_000_000))]
+    pub after: u64,
+
+    /// Steps to measure in each run
+    #[arg(long, value_name = "N", default_value = "100", value_parser = RangedU64ValueParser::<u64>::new().range(10..=10_000_000))]
     pub steps: u64,
-    /// Pairs of a normal run and a run with cached batches.
+
+    /// Pairs of runs, one normal and one with cached batches
+    #[arg(long, value_name = "N", default_value = "3", value_parser = RangedU64ValueParser::<u32>::new().range(1..=100))]
     pub rounds: u32,
-    /// Steps of the user's whole training.
+
+    /// Steps of your whole training, for the total saving
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
     pub run_steps: u64,
 }
 
@@ -129,26 +140,7 @@ fn median(sorted: &[f64]) -> Option<(f64, f64, f64)> {
 
 /// Returns the result as text.
 pub fn text(headspace: &MeasuredHeadspace) -> String {
-    let ms = |time: Duration| format!("{:>8.1} ms", time.as_secs_f64() * 1000.0);
-    let (low, high) = (headspace.low * 100.0, headspace.high * 100.0);
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "step now          {}", ms(headspace.now));
-    let _ = writeln!(text, "instant loading   {}", ms(headspace.free));
-    let _ = writeln!(
-        text,
-        "gain              {:>8.1} ms   {} of the time ({:.0} to {:.0} %)",
-        without_sign(headspace.gain_ms(), 1),
-        Share(headspace.gain_share()),
-        without_sign(low, 0),
-        without_sign(high, 0),
-    );
-    let _ = writeln!(
-        text,
-        "                  {:>8.1} h    over {} steps",
-        without_sign(headspace.hours_saved(), 1),
-        headspace.run_steps
-    );
+    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
     let advice = match headspace.steps_needed() {
         Some(steps) => format!(
             "{} steps are too few to tell if loading costs time: the range includes 0;\nuse --steps {steps}, or a quieter machine",
@@ -159,25 +151,32 @@ pub fn text(headspace: &MeasuredHeadspace) -> String {
         }
         None => "this is the most that a faster loader can gain".to_owned(),
     };
-    let _ = writeln!(text, "{advice}");
-    if headspace.steps_needed().is_none() && headspace.high - headspace.low > WIDE {
-        let _ = writeln!(
-            text,
-            "the range is wide: use more --steps, more --rounds or a quieter machine"
-        );
-    }
-    let _ = writeln!(
-        text,
-        "in the cached run the loader uses no CPU time either: if CPUs are scarce,\nthat is part of the gain"
+    let mut text = format!(
+        "\
+step now          {:>8.1} ms
+instant loading   {:>8.1} ms
+gain              {:>8.1} ms   {} of the time ({:.0} to {:.0} %)
+                  {:>8.1} h    over {} steps
+{advice}
+",
+        ms(headspace.now),
+        ms(headspace.free),
+        without_sign(headspace.gain_ms(), 1),
+        Share(headspace.gain_share()),
+        without_sign(headspace.low * 100.0, 0),
+        without_sign(headspace.high * 100.0, 0),
+        without_sign(headspace.hours_saved(), 1),
+        headspace.run_steps,
     );
+    if headspace.steps_needed().is_none() && headspace.high - headspace.low > WIDE {
+        text += "the range is wide: use more --steps, more --rounds or a quieter machine\n";
+    }
+    text += "in the cached run the loader uses no CPU time either: if CPUs are scarce,\nthat is part of the gain\n";
     for note in headspace.notes.iter().flatten() {
-        let _ = writeln!(text, "{note}");
+        text.extend([note, "\n"]);
     }
     if headspace.notes.is_some() {
-        let _ = writeln!(
-            text,
-            "each run was stopped after its measurement, the cached ones too, in which the\nmodel learns nothing"
-        );
+        text += "each run was stopped after its measurement, the cached ones too, in which the\nmodel learns nothing\n";
     }
     text
 }

@@ -27,7 +27,7 @@ mod tests;
 pub use json::json;
 use pipeline::Simulation;
 pub use recording::samples;
-pub use settings::{DeliveryOrder, MAX_BATCHES, MAX_WORKERS, SimulationSettings};
+pub use settings::{MAX_BATCHES, MAX_WORKERS, SimulationSettings};
 pub use study::{Study, WhatIf};
 pub use tally::SimulatedRun;
 pub use text::text;

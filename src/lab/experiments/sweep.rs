@@ -23,14 +23,11 @@ pub use json::{csv, json};
 
 /// A row with at least this part of the best rate needs no more workers.
 const GOOD_ENOUGH: f64 = 0.95;
-/// The result for one number of workers.
+
+/// The result of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SweepRow {
-    pub workers: u32,
-    /// `None` = not changed.
-    pub prefetch_factor: Option<u32>,
-    /// `None` = not changed.
-    pub pin_memory: Option<bool>,
+    pub tried: Tried,
     /// Time from the start of the loader to its first batch; for a command, the wait for that batch.
     pub first_batch: Duration,
     /// Figures of the steady state. `None` if there were too few steps.
@@ -91,26 +88,6 @@ pub struct Sweep {
 }
 
 impl SweepRow {
-    /// Creates a row. `first` is the first step, `seen` what was observed from outside.
-    fn new(
-        tried: Tried,
-        first: Option<&Step>,
-        steady: Option<Steady>,
-        seen: Option<&Engine>,
-    ) -> Self {
-        let first = first.map(|step| step.wait_to.saturating_sub(step.wait_from));
-        Self {
-            workers: tried.workers,
-            prefetch_factor: tried.prefetch_factor,
-            pin_memory: tried.pin_memory,
-            first_batch: Duration::from_nanos(first.unwrap_or_default()),
-            steady,
-            worker_cpu: seen.and_then(worker_cpu),
-            others_cpu: seen.and_then(others_cpu),
-            not_set: None,
-        }
-    }
-
     /// Returns batches per second with these settings. `None` if they did not take effect, or there were too few steps.
     fn rate(&self) -> Option<f64> {
         let steady = self.steady.filter(|_| self.not_set.is_none())?;
@@ -170,7 +147,11 @@ impl Sweep {
             .filter_map(SweepRow::rate)
             .max_by(f64::total_cmp)?;
         let good = |row: &&SweepRow| row.rate().is_some_and(|rate| rate >= GOOD_ENOUGH * best);
-        self.rows.iter().filter(good).map(|row| row.workers).min()
+        self.rows
+            .iter()
+            .filter(good)
+            .map(|row| row.tried.workers)
+            .min()
     }
 
     /// Returns the speed-up over the first row.
@@ -180,7 +161,7 @@ impl Sweep {
 
     /// Whether there are more workers than may run at once: a loader warns about that.
     pub fn is_above_cpus(&self, row: &SweepRow) -> bool {
-        row.workers > self.cpus_allowed
+        row.tried.workers > self.cpus_allowed
     }
 }
 
@@ -200,42 +181,34 @@ fn figures(steps: &[Step]) -> Option<Steady> {
 }
 
 /// A job that is also watched from outside, as only that shows the CPU time of each worker.
-struct WatchedWorkers {
-    /// `None` if it cannot be watched.
-    sampler: Option<Sampler>,
-    samples: mpsc::Receiver<Sample>,
+type WatchedWorkers = (Sampler, mpsc::Receiver<Sample>);
+
+/// Watches the job. `None` if that is not possible.
+fn watch(options: &Options, pid: Pid) -> Option<WatchedWorkers> {
+    let (send, samples) = mpsc::channel();
+    let job = launched(&options.proc_root, pid);
+    let options = Options {
+        target: Target::Launched(pid),
+        ..options.clone()
+    };
+    let sampler = Sampler::start(options, job, move |sample| send.send(sample).is_ok());
+    Some((sampler.ok()?, samples))
 }
 
-impl WatchedWorkers {
-    fn start(options: &Options, pid: Pid) -> Self {
-        let (send, samples) = mpsc::channel();
-        let job = launched(&options.proc_root, pid);
-        let options = Options {
-            target: Target::Launched(pid),
-            ..options.clone()
-        };
-        let sampler = Sampler::start(options, job, move |sample| send.send(sample).is_ok());
-        Self {
-            sampler: sampler.ok(),
-            samples,
+/// Returns what was observed while there were this many workers.
+fn observed((sampler, samples): WatchedWorkers, count: u32) -> Engine {
+    drop(sampler);
+    let mut engine = Engine::new(Duration::MAX);
+    // Earlier samples are dropped: a worker that is not in the first one has no rate.
+    for sample in samples {
+        if sample.workers() >= count as usize {
+            engine.push(sample);
         }
     }
-
-    /// Returns what was observed while there were this many workers.
-    fn end(self, count: u32) -> Engine {
-        drop(self.sampler);
-        let mut engine = Engine::new(Duration::MAX);
-        // Earlier samples are dropped: a worker that is not in the first one has no rate.
-        for sample in self.samples {
-            if sample.workers() >= count as usize {
-                engine.push(sample);
-            }
-        }
-        engine
-    }
+    engine
 }
 
-/// Returns the number of workers in a sample.
+/// Returns the CPU time of all workers, in cores.
 fn worker_cpu(engine: &Engine) -> Option<f64> {
     let rank = engine.state().model.window()?.job.as_ref()?.ranks.first()?;
     let workers = rank.loaders.iter().flat_map(|loader| &loader.workers);
@@ -255,9 +228,11 @@ mod tests {
 
     fn row(workers: u32, batches_per_s: f64) -> SweepRow {
         SweepRow {
-            workers,
-            prefetch_factor: None,
-            pin_memory: Some(true),
+            tried: Tried {
+                workers,
+                prefetch_factor: None,
+                pin_memory: Some(true),
+            },
             first_batch: Duration::from_millis(50),
             steady: Some(Steady {
                 steps: 100,
@@ -293,7 +268,7 @@ mod tests {
             .rows
             .iter()
             .filter(|row| sweep.is_above_cpus(row))
-            .map(|row| row.workers)
+            .map(|row| row.tried.workers)
             .collect();
         assert_eq!(above, [8, 16]);
     }

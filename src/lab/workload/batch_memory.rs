@@ -15,6 +15,11 @@ const MAX_BYTES: u64 = 4 << 30;
 /// Slots are aligned to pages.
 const PAGE: usize = 4096;
 
+/// Said if there is no memory, with what to do.
+pub(super) const NO_MEMORY: &str = "cannot get shared memory for the batches";
+pub(super) const SMALLER: &str =
+    "use smaller batches: --batch-size, --image-size, --workers, --prefetch-factor";
+
 #[derive(Debug)]
 pub(super) struct BatchMemory {
     map: MmapMut,

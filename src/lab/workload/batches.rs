@@ -3,26 +3,23 @@
 //! Uses one process and one core. Does not depend on queues.
 
 use super::clock::{nanoseconds, now, sleep_until};
-use super::error::WorkloadError;
 use super::image::ImageLoader;
 use super::load_time::LoadTime;
 use super::settings::{JobSettings, Load};
 use super::shuffle::Shuffle;
+use crate::error::Hinted;
 use crate::units::whole;
 
 /// The source of batches.
 #[derive(Debug)]
 pub(super) enum BatchMaker {
-    ImageBatches(ImageBatches),
+    Images {
+        loader: ImageLoader,
+        order: Shuffle,
+        batch_size: u64,
+    },
     /// The bytes of every batch, and its load time.
     Time(Vec<u8>, LoadTime),
-}
-
-#[derive(Debug)]
-pub(super) struct ImageBatches {
-    loader: ImageLoader,
-    order: Shuffle,
-    batch_size: u64,
 }
 
 impl BatchMaker {
@@ -41,37 +38,36 @@ impl BatchMaker {
             }
             Load::Files { decodes } => {
                 let dataset = settings.dataset.clone();
-                let decodes =
-                    u32::try_from(whole((f64::from(decodes) * slower).round())).unwrap_or(u32::MAX);
-                Self::ImageBatches(ImageBatches {
+                let decodes = whole((f64::from(decodes) * slower).round());
+                let decodes = u32::try_from(decodes).unwrap_or(u32::MAX);
+                let (direct, side) = (settings.direct, settings.image_size);
+                Self::Images {
                     order: Shuffle::new(dataset.images, settings.seed),
-                    loader: ImageLoader::new(
-                        dataset,
-                        settings.direct,
-                        decodes,
-                        settings.image_size,
-                    ),
+                    loader: ImageLoader::new(dataset, direct, decodes, side),
                     batch_size: u64::from(settings.batch_size),
-                })
+                }
             }
         }
     }
 
     /// Makes batch number `batch` in the given memory.
-    pub(super) fn make(&mut self, batch: u64, into: &mut [u8]) -> Result<(), WorkloadError> {
+    pub(super) fn make(&mut self, batch: u64, into: &mut [u8]) -> Result<(), Hinted> {
         match self {
             Self::Time(template, time) => {
                 let due = now() + nanoseconds(time.of(batch));
                 into.copy_from_slice(template);
                 sleep_until(due);
             }
-            Self::ImageBatches(files) => {
-                let first = batch * files.batch_size;
+            Self::Images {
+                loader,
+                order,
+                batch_size,
+            } => {
+                let first = batch * *batch_size;
                 let images = bytemuck::cast_slice_mut(into);
-                let each = images.len() / usize::try_from(files.batch_size).unwrap_or(1).max(1);
+                let each = images.len() / usize::try_from(*batch_size).unwrap_or(1).max(1);
                 for (sample, image) in (first..).zip(images.chunks_exact_mut(each.max(1))) {
-                    let index = files.order.image_at(sample);
-                    files.loader.load(index, image)?;
+                    loader.load(order.image_at(sample), image)?;
                 }
             }
         }

@@ -2,25 +2,21 @@
 
 use std::ffi::CString;
 
-use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::set_name;
 
-use super::error::WorkloadError;
+use crate::error::{Explain as _, Hinted};
 
-/// Names this process `name`, and ends it when its parent ends, even if that is killed. It must be the child of
-/// `parent`; `None` = any.
+/// What to do if a process cannot be started.
+pub(super) const MORE_PROCESSES: &str = "raise the process limit (ulimit -u)";
+
+/// Names this process `name`, and ends it when its parent ends, even if that is killed.
 ///
 /// # Errors
-/// Returns an error if the parent has already ended, or the kernel refuses.
-pub(super) fn set_up_process(name: &str, parent: Option<i32>) -> Result<(), WorkloadError> {
-    let failed = |error: rustix::io::Errno| WorkloadError::Process(error.to_string());
+/// Returns an error if the kernel refuses.
+pub(super) fn set_up_process(name: &str) -> Result<(), Hinted> {
     let name = CString::new(name).unwrap_or_default();
-    set_name(&name).map_err(failed)?;
-    set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed)?;
-    // The parent may have ended before the line above.
-    let now = getppid().map(Pid::as_raw_nonzero).map(i32::from);
-    if parent.is_some() && parent != now {
-        return Err(WorkloadError::Orphan);
-    }
-    Ok(())
+    let set_up = set_name(&name);
+    let set_up = set_up.and_then(|()| set_parent_process_death_signal(Some(Signal::KILL)));
+    set_up.explain("cannot start a process", MORE_PROCESSES)
 }

@@ -3,7 +3,6 @@
 //! Does not depend on how an image is read, decoded or shuffled, or on how progress is shown.
 
 mod draw;
-mod error;
 
 use std::env;
 use std::fs::{self, File};
@@ -15,11 +14,11 @@ use std::thread;
 use serde::{Deserialize, Serialize};
 
 use crate::background;
+use crate::error::{Explain as _, Hinted};
 use crate::folders;
 use crate::units::Bytes;
 
 pub use draw::SIDE;
-pub use error::DatasetError;
 
 /// Default size of a data set.
 pub const SIZE: Bytes = Bytes(64 << 20);
@@ -121,7 +120,7 @@ pub fn prepare(
     root: &Path,
     size: Bytes,
     mut progress: impl FnMut(u32, u32),
-) -> Result<Dataset, DatasetError> {
+) -> Result<Dataset, Hinted> {
     let dataset = Dataset::of_size(root, size);
     let missing = dataset.missing();
     if missing.is_empty() {
@@ -135,14 +134,27 @@ pub fn prepare(
         why.kind(),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded
     ) {
-        return Err(DatasetError::Unwritable { folder, why });
+        return Err(Hinted::new(
+            format!("cannot create a data set in {}: {why}", folder.display()),
+            "set XDG_CACHE_HOME to keep data sets in another directory",
+        ));
     }
     let _ = fs::remove_dir_all(&folder);
-    Err(DatasetError::Full {
-        needed: bytes_of(missing.len()),
-        free: folders::room(root).map(Bytes),
-        folder,
-    })
+    let free = folders::room(root).map(Bytes);
+    Err(no_space(&folder, bytes_of(missing.len()), free))
+}
+
+/// The disk or the user's quota is full. `free` is `None` if the file system does not report it.
+fn no_space(folder: &Path, needed: Bytes, free: Option<Bytes>) -> Hinted {
+    let free = free.map_or_else(
+        || "the disk is full".to_owned(),
+        |free| format!("{free} free"),
+    );
+    let folder = folder.display();
+    Hinted::new(
+        format!("no space for a data set in {folder}: {needed} needed, {free}"),
+        "use a smaller --dataset-size, or set XDG_CACHE_HOME to a directory on another disk",
+    )
 }
 
 /// Returns about how many bytes these images take on the disk.
@@ -154,24 +166,27 @@ fn bytes_of(images: usize) -> Bytes {
 ///
 /// # Errors
 /// Returns an error if one cannot be removed.
-pub fn remove(root: &Path) -> Result<Bytes, DatasetError> {
-    let not_removed = |folder: &Path| {
-        let folder = folder.to_owned();
-        |why| DatasetError::NotRemoved { folder, why }
-    };
+pub fn remove(root: &Path) -> Result<Bytes, Hinted> {
+    fn explain<T>(removed: io::Result<T>, folder: &Path) -> Result<T, Hinted> {
+        let folder = folder.display();
+        removed.explain(
+            format_args!("cannot remove {folder}"),
+            format!("remove {folder} as its owner"),
+        )
+    }
     let entries = match fs::read_dir(root) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Bytes(0)),
-        entries => entries.map_err(not_removed(root))?,
+        entries => explain(entries, root)?,
     };
     let mut freed = 0;
     for entry in entries {
-        let entry = entry.map_err(not_removed(root))?;
+        let entry = explain(entry, root)?;
         let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
         // Links are not followed: their target was not created here.
         if is_ours && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let folder = entry.path();
-            freed += size(&folder).map_err(not_removed(&folder))?;
-            fs::remove_dir_all(&folder).map_err(not_removed(&folder))?;
+            freed += explain(size(&folder), &folder)?;
+            explain(fs::remove_dir_all(&folder), &folder)?;
         }
     }
     Ok(Bytes(freed))

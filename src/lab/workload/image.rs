@@ -7,8 +7,9 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
-use super::dataset::{Dataset, DatasetError, SIDE};
+use super::dataset::{Dataset, SIDE};
 use super::read::Reader;
+use crate::error::{Explain as _, Hinted};
 
 /// Mean and standard deviation of red, green and blue over `ImageNet`, on a scale of 0 to 1: the values that nearly every
 /// vision model is trained with.
@@ -43,16 +44,19 @@ impl ImageLoader {
     ///
     /// # Errors
     /// Returns an error if the file cannot be read or is not a whole image of the data set.
-    pub(super) fn load(&mut self, index: u32, into: &mut [f32]) -> Result<(), DatasetError> {
+    pub(super) fn load(&mut self, index: u32, into: &mut [f32]) -> Result<(), Hinted> {
         let path = self.dataset.path(index);
-        let file = match self.reader.read(&path) {
-            Ok(file) => file,
-            Err(why) => return Err(DatasetError::Unreadable { path, why }),
-        };
+        let file = self.reader.read(&path);
+        let path = path.display();
+        let file = file.explain(
+            format_args!("cannot read {path}"),
+            "`pipetop demo` creates missing files when it starts",
+        )?;
         for _ in 0..self.decodes {
-            if let Err(why) = decode(file, &mut self.pixels) {
-                return Err(DatasetError::Damaged { path, why });
-            }
+            decode(file, &mut self.pixels).explain(
+                format_args!("{path} is damaged"),
+                format!("remove {path}: `pipetop demo` creates it again"),
+            )?;
             normalise(&self.pixels, self.side, into);
         }
         Ok(())

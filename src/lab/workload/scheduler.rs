@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::message::{BatchRequest, ReadyBatch};
+use super::message::BatchMessage;
 
 #[derive(Debug)]
 pub(super) struct Scheduler {
@@ -18,7 +18,7 @@ pub(super) struct Scheduler {
     next_request: u64,
     next_taken: u64,
     free: Vec<u32>,
-    ready: BTreeMap<u64, ReadyBatch>,
+    ready: BTreeMap<u64, BatchMessage>,
 }
 
 impl Scheduler {
@@ -36,22 +36,25 @@ impl Scheduler {
     }
 
     /// Returns the next request for the worker whose turn it is. `None` if no slot is free.
-    pub(super) fn request(&mut self) -> Option<(u32, BatchRequest)> {
-        let worker = self.turn;
-        let request = self.request_of()?;
-        self.turn = (worker + 1) % self.workers;
-        Some((worker, request))
+    pub(super) fn request(&mut self) -> Option<BatchMessage> {
+        let request = self.request_of(self.turn)?;
+        self.turn = (self.turn + 1) % self.workers;
+        Some(request)
     }
 
-    fn request_of(&mut self) -> Option<BatchRequest> {
+    fn request_of(&mut self, worker: u32) -> Option<BatchMessage> {
         let slot = self.free.pop()?;
         let batch = self.next_request;
         self.next_request += 1;
-        Some(BatchRequest { batch, slot })
+        Some(BatchMessage {
+            batch,
+            slot,
+            worker,
+        })
     }
 
     /// Records that a batch has arrived.
-    pub(super) fn arrived(&mut self, ready: ReadyBatch) {
+    pub(super) fn arrived(&mut self, ready: BatchMessage) {
         self.ready.insert(ready.batch, ready);
     }
 
@@ -61,7 +64,7 @@ impl Scheduler {
     }
 
     /// Takes the next batch, if it has arrived, with the request that this allows.
-    pub(super) fn take(&mut self) -> Option<(ReadyBatch, Option<(u32, BatchRequest)>)> {
+    pub(super) fn take(&mut self) -> Option<(BatchMessage, Option<BatchMessage>)> {
         let taken = if self.in_order {
             self.ready.remove(&self.next_taken)?
         } else {
@@ -71,7 +74,7 @@ impl Scheduler {
         let next = if self.in_order {
             self.request()
         } else {
-            self.request_of().map(|request| (taken.worker, request))
+            self.request_of(taken.worker)
         };
         Some((taken, next))
     }
@@ -86,15 +89,7 @@ impl Scheduler {
 mod tests {
     use super::*;
 
-    fn ready(worker: u32, request: BatchRequest) -> ReadyBatch {
-        ReadyBatch {
-            batch: request.batch,
-            slot: request.slot,
-            worker,
-        }
-    }
-
-    fn primed(in_order: bool) -> (Scheduler, Vec<(u32, BatchRequest)>) {
+    fn primed(in_order: bool) -> (Scheduler, Vec<BatchMessage>) {
         let mut order = Scheduler::new(in_order, 2, 4 + 2);
         let sent = (0..4).filter_map(|_| order.request()).collect();
         (order, sent)
@@ -103,36 +98,36 @@ mod tests {
     #[test]
     fn in_order_a_batch_that_is_early_waits_for_its_turn() {
         let (mut order, sent) = primed(true);
-        let workers: Vec<u32> = sent.iter().map(|(worker, _)| *worker).collect();
+        let workers: Vec<u32> = sent.iter().map(|request| request.worker).collect();
         assert_eq!(workers, [0, 1, 0, 1]);
-        order.arrived(ready(1, sent[1].1));
+        order.arrived(sent[1]);
         assert_eq!((order.waiting(), order.take()), (1, None));
-        order.arrived(ready(0, sent[0].1));
+        order.arrived(sent[0]);
         let (taken, next) = order.take().unwrap();
-        assert_eq!((taken.batch, next.map(|(worker, _)| worker)), (0, Some(0)));
+        assert_eq!((taken.batch, next.map(|next| next.worker)), (0, Some(0)));
         let (taken, next) = order.take().unwrap();
-        assert_eq!((taken.batch, next.map(|(worker, _)| worker)), (1, Some(1)));
+        assert_eq!((taken.batch, next.map(|next| next.worker)), (1, Some(1)));
     }
 
     #[test]
     fn unordered_the_first_ready_batch_is_taken_and_its_worker_continues() {
         let (mut order, sent) = primed(false);
-        order.arrived(ready(1, sent[1].1));
+        order.arrived(sent[1]);
         let (taken, next) = order.take().unwrap();
-        assert_eq!((taken.batch, next.unwrap().0), (1, 1));
-        assert_eq!(next.unwrap().1.batch, 4);
+        assert_eq!((taken.batch, next.unwrap().worker), (1, 1));
+        assert_eq!(next.unwrap().batch, 4);
     }
 
     #[test]
     fn a_place_is_used_again_only_once_it_is_released() {
         let (mut order, sent) = primed(false);
-        order.arrived(ready(0, sent[0].1));
-        order.arrived(ready(0, sent[2].1));
-        order.arrived(ready(1, sent[1].1));
+        order.arrived(sent[0]);
+        order.arrived(sent[2]);
+        order.arrived(sent[1]);
         let taken: Vec<_> = (0..3).filter_map(|_| order.take()).collect();
         assert_eq!(taken.len(), 3);
         assert_eq!(taken[2].1, None, "all places are in use");
         order.release(taken[0].0.slot);
-        assert_eq!(order.request().unwrap().1.slot, taken[0].0.slot);
+        assert_eq!(order.request().unwrap().slot, taken[0].0.slot);
     }
 }

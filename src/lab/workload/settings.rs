@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::dataset::Dataset;
 use crate::launch::{Cache, LaunchSpec, LoaderOverrides, OWN_PROGRAM};
 
-/// All settings of the built-in job. Its processes get them as JSON on their command lines.
+/// All settings of the built-in job, which the trainer gets as JSON on its command line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobSettings {
     /// Loader worker processes, at least one.
@@ -72,17 +72,15 @@ pub enum DeviceKind {
     Sim,
 }
 
-/// What a worker process needs besides the settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+/// What a worker process needs, and gets in the same way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkerLaunch {
+    pub settings: JobSettings,
     /// Its number, from 0.
-    #[arg(long)]
     pub worker: u32,
     /// The trainer's process.
-    #[arg(long)]
     pub parent: i32,
     /// The descriptor of the shared memory for batches.
-    #[arg(long)]
     pub slots: i32,
 }
 
@@ -108,7 +106,7 @@ impl JobSettings {
             cache: changes.cache.or(self.cache),
             ..self.clone()
         };
-        let words = [OWN_PROGRAM, "builtin-trainer", &settings.word()];
+        let words = [OWN_PROGRAM, "builtin-trainer", &word(&settings)];
         LaunchSpec {
             command: words.map(Into::into).into(),
             environment: vec![],
@@ -116,32 +114,10 @@ impl JobSettings {
             overrides: LoaderOverrides::default(),
         }
     }
-
-    /// Returns the settings as one word of a command line, for the processes of the job.
-    pub fn word(&self) -> String {
-        // Fails if a folder's name is not UTF-8; the job then reports that its settings are missing.
-        serde_json::to_string(self).unwrap_or_default()
-    }
-
-    /// # Errors
-    /// Never returns an error for text from [`JobSettings::word`].
-    pub fn parse(word: &str) -> serde_json::Result<Self> {
-        serde_json::from_str(word)
-    }
 }
 
-impl WorkerLaunch {
-    /// Returns the same as flags of a command line.
-    pub fn flags(self) -> [String; 3] {
-        let Self {
-            worker,
-            parent,
-            slots,
-        } = self;
-        [
-            format!("--worker={worker}"),
-            format!("--parent={parent}"),
-            format!("--slots={slots}"),
-        ]
-    }
+/// Returns settings as one word of a command line, for a process of the job.
+pub fn word(settings: &impl Serialize) -> String {
+    // Fails if a folder's name is not UTF-8; the job then reports that its settings are missing.
+    serde_json::to_string(settings).unwrap_or_default()
 }

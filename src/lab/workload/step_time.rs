@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::batches::BatchMaker;
 use super::clock::now;
-use super::error::WorkloadError;
 use super::settings::{JobSettings, StepTime};
+use crate::error::Hinted;
 
 /// Number of batches that are timed.
 const MEASURED: u64 = 3;
@@ -14,7 +14,7 @@ const MEASURED: u64 = 3;
 ///
 /// # Errors
 /// Returns an error if it must be measured and no batch can be made.
-pub fn step_time(settings: &JobSettings) -> Result<Duration, WorkloadError> {
+pub fn step_time(settings: &JobSettings) -> Result<Duration, Hinted> {
     let share = match settings.step {
         StepTime::Fixed(step) => return Ok(step),
         StepTime::OfLoading(share) => share,

@@ -9,9 +9,9 @@ mod fallback_device;
 use super::child;
 use super::clock::{nanoseconds, now};
 use super::device::DeviceOptions;
-use super::error::WorkloadError;
 use super::settings::JobSettings;
 use super::step_time::step_time;
+use crate::error::Hinted;
 use crate::job::BUILTIN_TRAINER;
 use crate::launch::Cache;
 use crate::probe::{Cached, ProbeWriter, Step};
@@ -22,8 +22,8 @@ use fallback_device::FallbackDevice;
 ///
 /// # Errors
 /// Returns an error if a worker ends, or memory or the data set fails. A failed device is replaced by the simulated one.
-pub fn train(settings: &JobSettings) -> Result<(), WorkloadError> {
-    child::set_up_process(BUILTIN_TRAINER, None)?;
+pub fn train(settings: &JobSettings) -> Result<(), Hinted> {
+    child::set_up_process(BUILTIN_TRAINER)?;
     let options = DeviceOptions {
         step: step_time(settings)?,
         copy: settings.copy,
@@ -47,7 +47,7 @@ pub fn train(settings: &JobSettings) -> Result<(), WorkloadError> {
         let wait_from = if number == 0 { began } else { now() };
         let ready = batches.ready().saturating_add(u32::from(copied));
         if !copied {
-            batches.fetch()?;
+            batches.fetch(true)?;
         }
         let wait_to = now();
         if !copied {
@@ -56,7 +56,7 @@ pub fn train(settings: &JobSettings) -> Result<(), WorkloadError> {
         }
         device.step(probe.as_mut());
         // With pinned memory the next copy runs in parallel with this step.
-        copied = settings.pin_memory && batches.fetch_if_ready()?;
+        copied = settings.pin_memory && batches.fetch(false)?;
         if copied {
             device.copy(batches.batch(), probe.as_mut());
             batches.release();

@@ -7,41 +7,41 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 
-use super::batch_memory::BatchMemory;
+use rustix::process::{Pid, getppid};
+
+use super::batch_memory::{BatchMemory, NO_MEMORY, SMALLER};
 use super::batches::BatchMaker;
 use super::child;
-use super::error::WorkloadError;
-use super::message::{BatchRequest, REQUEST, ReadyBatch};
-use super::settings::{JobSettings, WorkerLaunch};
+use super::message::{BatchMessage, MESSAGE};
+use super::settings::WorkerLaunch;
+use super::worker_pool::{KILLED, PIPE};
+use crate::error::{Explain as _, Hinted};
 use crate::job::BUILTIN_WORKER;
 
 /// Makes batches until the trainer is gone.
 ///
 /// # Errors
 /// Returns an error if shared memory, the data set or a pipe fails.
-pub fn work(settings: &JobSettings, place: WorkerLaunch) -> Result<(), WorkloadError> {
-    match child::set_up_process(BUILTIN_WORKER, Some(place.parent)) {
-        // Nobody waits for a batch, and an error message would be mistaken for the reason why the job ended.
-        Err(WorkloadError::Orphan) => return Ok(()),
-        outcome => outcome?,
+pub fn work(launch: &WorkerLaunch) -> Result<(), Hinted> {
+    child::set_up_process(BUILTIN_WORKER)?;
+    let parent = getppid().map(Pid::as_raw_nonzero).map(i32::from);
+    if parent != Some(launch.parent) {
+        // The trainer ended before the line above: nobody waits for a batch, and an error message would be mistaken for
+        // the reason why the job ended.
+        return Ok(());
     }
-    let mut memory = BatchMemory::open(place.slots, settings.batch_bytes())
-        .map_err(|error| WorkloadError::SharedMemory(error.to_string()))?;
-    let mut batches = BatchMaker::new(settings, place.worker);
+    let memory = BatchMemory::open(launch.slots, launch.settings.batch_bytes());
+    let mut memory = memory.explain(NO_MEMORY, SMALLER)?;
+    let mut batches = BatchMaker::new(&launch.settings, launch.worker);
     let mut requests = std::io::stdin().lock();
     // Rust's standard output is line-buffered and would split a message that contains a newline byte.
     let ready = std::io::stdout().as_fd().try_clone_to_owned();
-    let mut ready = File::from(ready.map_err(|error| WorkloadError::Pipe(error.to_string()))?);
-    let mut bytes = [0; REQUEST];
-    while requests.read_exact(&mut bytes).is_ok() {
-        let BatchRequest { batch, slot } = BatchRequest::parse(bytes);
+    let mut ready = File::from(ready.explain(PIPE, KILLED)?);
+    let mut message = [0; MESSAGE];
+    while requests.read_exact(&mut message).is_ok() {
+        let BatchMessage { batch, slot, .. } = BatchMessage::parse(message);
         batches.make(batch, memory.batch_mut(slot))?;
-        let message = ReadyBatch {
-            batch,
-            slot,
-            worker: place.worker,
-        };
-        if ready.write_all(&message.bytes()).is_err() {
+        if ready.write_all(&message).is_err() {
             // The trainer is gone and waits for nothing.
             break;
         }

@@ -9,12 +9,13 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::batch_memory::BatchMemory;
+use super::batch_memory::{BatchMemory, NO_MEMORY, SMALLER};
+use super::child::MORE_PROCESSES;
 use super::clock::now;
-use super::error::WorkloadError;
-use super::message::{BatchRequest, READY, ReadyBatch};
+use super::message::{BatchMessage, MESSAGE};
 use super::scheduler::Scheduler;
-use super::settings::{JobSettings, WorkerLaunch};
+use super::settings::{JobSettings, WorkerLaunch, word};
+use crate::error::{Explain as _, Hinted};
 
 /// Time between two checks of the workers, while no batch arrives and while some do.
 const IDLE_CHECK_INTERVAL: Timespec = Timespec {
@@ -28,6 +29,9 @@ const NO_WAIT: Timespec = Timespec {
 };
 /// Batches that the trainer may hold besides those that are under way or ready.
 const HELD: u32 = 2;
+/// Said if a pipe fails, with what to do.
+pub(super) const PIPE: &str = "the pipe to a loader worker failed";
+pub(super) const KILLED: &str = "check `dmesg` for an out-of-memory kill";
 
 #[derive(Debug)]
 pub(super) struct WorkerPool {
@@ -49,31 +53,13 @@ struct WorkerProcess {
 
 impl WorkerPool {
     /// Starts the workers and requests the first batches.
-    pub(super) fn start(settings: &JobSettings) -> Result<Self, WorkloadError> {
+    pub(super) fn start(settings: &JobSettings) -> Result<Self, Hinted> {
         let capacity = settings.capacity();
-        let memory = |error: io::Error| WorkloadError::SharedMemory(error.to_string());
-        let process = |error: io::Error| WorkloadError::Process(error.to_string());
         let places = capacity.saturating_add(HELD);
-        let batches = BatchMemory::create(places, settings.batch_bytes()).map_err(memory)?;
-        let (results, sender) = pipe().map_err(process)?;
-        let mut pool = Self {
-            scheduler: Scheduler::new(settings.in_order, settings.workers, places),
-            workers: vec![],
-            next_check: 0,
-            results,
-            memory: batches,
-            _results: sender.try_clone().map_err(process)?,
-        };
-        for worker in 0..settings.workers {
-            let place = WorkerLaunch {
-                worker,
-                parent: i32::try_from(std::process::id()).unwrap_or_default(),
-                slots: pool.memory.descriptor(),
-            };
-            let sender = sender.try_clone().map_err(process)?;
-            let worker = WorkerProcess::start(settings, place, sender).map_err(process)?;
-            pool.workers.push(worker);
-        }
+        let memory = BatchMemory::create(places, settings.batch_bytes());
+        let memory = memory.explain(NO_MEMORY, SMALLER)?;
+        let pool = Self::start_workers(settings, memory, places);
+        let mut pool = pool.explain("cannot start a process", MORE_PROCESSES)?;
         for _ in 0..capacity {
             let request = pool.scheduler.request();
             pool.send(request)?;
@@ -81,49 +67,63 @@ impl WorkerPool {
         Ok(pool)
     }
 
+    fn start_workers(settings: &JobSettings, memory: BatchMemory, places: u32) -> io::Result<Self> {
+        let (results, sender) = pipe()?;
+        let mut pool = Self {
+            scheduler: Scheduler::new(settings.in_order, settings.workers, places),
+            workers: vec![],
+            next_check: 0,
+            results,
+            memory,
+            _results: sender.try_clone()?,
+        };
+        for worker in 0..settings.workers {
+            let launch = WorkerLaunch {
+                settings: settings.clone(),
+                worker,
+                parent: i32::try_from(std::process::id()).unwrap_or_default(),
+                slots: pool.memory.descriptor(),
+            };
+            let worker = WorkerProcess::start(&launch, sender.try_clone()?)?;
+            pool.workers.push(worker);
+        }
+        Ok(pool)
+    }
+
     /// Returns the number of batches that are ready.
     pub(super) fn ready(&self) -> u32 {
         let unread = rustix::io::ioctl_fionread(&self.results).unwrap_or_default();
-        let ready = unread / READY as u64 + self.scheduler.waiting() as u64;
+        let ready = unread / MESSAGE as u64 + self.scheduler.waiting() as u64;
         u32::try_from(ready).unwrap_or(u32::MAX)
     }
 
-    /// Waits for the next batch and returns it.
-    pub(super) fn next(&mut self) -> Result<ReadyBatch, WorkloadError> {
+    /// Returns the next batch. `None` if it is not there, unless it is to `wait` for it.
+    pub(super) fn next(&mut self, wait: bool) -> Result<Option<BatchMessage>, Hinted> {
+        let patience = if wait { IDLE_CHECK_INTERVAL } else { NO_WAIT };
         loop {
             if let Some(ready) = self.take()? {
-                return Ok(ready);
+                return Ok(Some(ready));
             }
-            while !self.readable(&IDLE_CHECK_INTERVAL)? {
+            while !self.readable(&patience)? {
+                if !wait {
+                    return Ok(None);
+                }
                 self.check_workers()?;
             }
             self.receive()?;
         }
     }
 
-    /// Returns the next batch, if it is there.
-    pub(super) fn next_if_ready(&mut self) -> Result<Option<ReadyBatch>, WorkloadError> {
-        loop {
-            if let Some(ready) = self.take()? {
-                return Ok(Some(ready));
-            }
-            if !self.readable(&NO_WAIT)? {
-                return Ok(None);
-            }
-            self.receive()?;
-        }
-    }
-
     /// Returns the bytes of a batch, until it is released.
-    pub(super) fn batch(&self, ready: ReadyBatch) -> &[u8] {
+    pub(super) fn batch(&self, ready: BatchMessage) -> &[u8] {
         self.memory.batch(ready.slot)
     }
 
-    pub(super) fn release(&mut self, ready: ReadyBatch) {
+    pub(super) fn release(&mut self, ready: BatchMessage) {
         self.scheduler.release(ready.slot);
     }
 
-    fn take(&mut self) -> Result<Option<ReadyBatch>, WorkloadError> {
+    fn take(&mut self) -> Result<Option<BatchMessage>, Hinted> {
         // In any order, the other workers would otherwise hide that one has ended.
         let now = now();
         if now >= self.next_check {
@@ -137,40 +137,37 @@ impl WorkerPool {
         Ok(Some(ready))
     }
 
-    fn send(&mut self, request: Option<(u32, BatchRequest)>) -> Result<(), WorkloadError> {
-        let Some((worker, request)) = request else {
-            return Ok(());
-        };
-        let Some(place) = self.workers.get_mut(worker as usize) else {
-            return Ok(());
-        };
-        if place.requests.write_all(&request.bytes()).is_err() {
+    fn send(&mut self, request: Option<BatchMessage>) -> Result<(), Hinted> {
+        if let Some(request) = request
+            && let Some(worker) = self.workers.get_mut(request.worker as usize)
+            && worker.requests.write_all(&request.bytes()).is_err()
+        {
             // The pipe is closed only if the worker has ended.
-            let how = place.child.wait();
-            return Err(ended(worker, how.map(Some)));
+            let how = worker.child.wait();
+            return Err(ended(request.worker, how.map(Some)));
         }
         Ok(())
     }
 
-    fn readable(&self, patience: &Timespec) -> Result<bool, WorkloadError> {
+    fn readable(&self, patience: &Timespec) -> Result<bool, Hinted> {
         let mut ends = [PollFd::new(&self.results, PollFlags::IN)];
         match poll(&mut ends, Some(patience)) {
             Ok(count) => Ok(count > 0),
             Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(WorkloadError::Pipe(error.to_string())),
+            Err(error) => Err(error).explain(PIPE, KILLED),
         }
     }
 
     /// Reads one message: those not needed yet stay in the pipe, where a monitor can count them.
-    fn receive(&mut self) -> Result<(), WorkloadError> {
-        let mut bytes = [0; READY];
+    fn receive(&mut self) -> Result<(), Hinted> {
+        let mut bytes = [0; MESSAGE];
         let read = self.results.read_exact(&mut bytes);
-        read.map_err(|error| WorkloadError::Pipe(error.to_string()))?;
-        self.scheduler.arrived(ReadyBatch::parse(bytes));
+        read.explain(PIPE, KILLED)?;
+        self.scheduler.arrived(BatchMessage::parse(bytes));
         Ok(())
     }
 
-    fn check_workers(&mut self) -> Result<(), WorkloadError> {
+    fn check_workers(&mut self) -> Result<(), Hinted> {
         for (number, worker) in (0..).zip(&mut self.workers) {
             let how = worker.child.try_wait();
             if !matches!(how, Ok(None)) {
@@ -181,23 +178,22 @@ impl WorkerPool {
     }
 }
 
-fn ended(worker: u32, how: io::Result<Option<ExitStatus>>) -> WorkloadError {
+fn ended(worker: u32, how: io::Result<Option<ExitStatus>>) -> Hinted {
     let how = match how {
         Ok(Some(status)) => status.to_string(),
         Ok(None) => "the process is gone".to_owned(),
         Err(error) => error.to_string(),
     };
-    WorkloadError::WorkerEnded { worker, how }
+    let message = format!("loader worker {worker} ended unexpectedly: {how}");
+    Hinted::new(message, KILLED)
 }
 
 impl WorkerProcess {
-    fn start(settings: &JobSettings, place: WorkerLaunch, results: PipeWriter) -> io::Result<Self> {
+    fn start(launch: &WorkerLaunch, results: PipeWriter) -> io::Result<Self> {
         let (read, requests) = pipe()?;
         let child = Command::new("/proc/self/exe")
             .arg0("pipetop")
-            .arg("builtin-worker")
-            .args(place.flags())
-            .arg(settings.word())
+            .args(["builtin-worker", &word(launch)])
             .stdin(Stdio::from(read))
             .stdout(Stdio::from(results))
             .spawn()?;

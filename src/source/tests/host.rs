@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::doctor::{self, Terminal};
+use crate::doctor::{self, Facts, Terminal};
 use crate::sample::{CgroupSample, Gap, PressureSample};
 use crate::source::cgroup::{Cgroup, CgroupReading};
 use crate::source::disk::{self, Disks, Storage};
@@ -599,7 +599,9 @@ fn the_doctor_checks_a_tree_and_this_machine() {
             hint: String::new(),
         })
     };
-    let checks = doctor::examine(&root.proc(), &root.sys(), Terminal::default(), no_gpu);
+    let (proc_root, sys_root) = (root.proc(), root.sys());
+    let facts = Facts::read(&proc_root, &sys_root, Terminal::default(), no_gpu);
+    let checks = doctor::checks(&facts);
     let found = |id: &str| {
         let check = checks.iter().find(|check| check.id == id).unwrap();
         format!("{}: {}", check.state, check.found)
@@ -626,13 +628,9 @@ fn the_doctor_checks_a_tree_and_this_machine() {
     assert!(found("pid-namespace").starts_with("limited: not shared with the host"));
     assert!(found("pressure").starts_with("missing: "));
 
-    let here = doctor::examine(
-        Path::new("/proc"),
-        Path::new("/sys"),
-        Terminal::current(),
-        no_gpu,
-    );
-    assert_eq!(here.len(), checks.len());
+    let (proc_root, sys_root) = (Path::new("/proc"), Path::new("/sys"));
+    let here = Facts::read(proc_root, sys_root, Terminal::current(), no_gpu);
+    assert_eq!(doctor::checks(&here).len(), checks.len());
 }
 
 /// Every file that a source parses, filled with random bytes by the test.
@@ -666,12 +664,9 @@ fn read_everything(root: &FakeRoot) {
     Disks::new(&proc_root, &sys_root).read(&BTreeSet::from(["a".to_owned()]));
     Cgroup::new(&proc_root, &sys_root, JOB).read();
     drop(disk::storage_of_open_files(&proc_root, &sys_root, JOB));
-    let checks = doctor::examine(
-        &proc_root,
-        &sys_root,
-        Terminal::default(),
-        || Ok(Vec::new()),
-    );
+    let no_gpu = || Ok(Vec::new());
+    let facts = Facts::read(&proc_root, &sys_root, Terminal::default(), no_gpu);
+    let checks = doctor::checks(&facts);
     assert!(!doctor::text(&checks).contains('\u{1b}'));
 }
 

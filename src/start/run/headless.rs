@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 
 use super::command::{exit_code, failed, log, name, start, supervisor_lost};
-use super::printed::Printed;
+use super::printed::follow;
 use super::summary::Summary;
 use crate::cli::RunArgs;
-use crate::error::{Explain as _, Hinted};
+use crate::error::{Explain as _, Hinted, write_error};
 use crate::headless::{Observer, RecordingWatch};
 use crate::launch::{Ending, ExitTracker, LaunchSpec, OutputTarget, Running, SupervisorEvent};
 use crate::options::WatchArgs;
@@ -48,9 +48,9 @@ pub(super) fn run(
         Err(code) => return Ok(code),
     };
     for gap in &options.lacking {
-        note(&Hinted::new(&gap.reason, &gap.hint));
+        write_error(Hinted::new(&gap.reason, &gap.hint).note());
     }
-    let printed = log.map(|log| Printed::follow(log, watch.json));
+    let printed = log.map(|log| follow(log, watch.json));
     let printed = printed
         .transpose()
         .map_err(|error| Hinted::no_thread(&error))?;
@@ -81,11 +81,6 @@ pub(super) fn run(
     let code = session.close(&name, watch)?;
     finish(recorder)?;
     Ok(code)
-}
-
-/// Prints a note about something that is not an error of the command.
-fn note(said: &Hinted) {
-    let _ = writeln!(std::io::stderr(), "{}", said.note());
 }
 
 struct Session {
@@ -200,7 +195,7 @@ impl Session {
             } else if watch.once {
                 return Err(self.summary.nothing());
             } else {
-                note(&self.summary.nothing());
+                write_error(self.summary.nothing().note());
             }
         }
         if let Some(ended) = failure.filter(|_| !said) {

@@ -10,33 +10,24 @@ use crate::launch::Log;
 /// Time between two polls for more output.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The thread that passes it on; dropping it passes on the rest and ends the thread.
-#[derive(Debug)]
-pub(super) struct Printed {
-    _thread: OwnedThread,
-}
-
-impl Printed {
-    /// # Errors
-    /// Returns an error if no thread can be started.
-    pub(super) fn follow(mut log: Log, errors: bool) -> io::Result<Self> {
-        let follow = move |ended: &Receiver<()>| {
-            loop {
-                let last = ended.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout);
-                let passed = if errors {
-                    pass(&mut log, &mut io::stderr())
-                } else {
-                    pass(&mut log, &mut io::stdout())
-                };
-                if last || passed.is_err() {
-                    return;
-                }
+/// Starts the thread that passes it on; dropping it passes on the rest and ends the thread.
+///
+/// # Errors
+/// Returns an error if no thread can be started.
+pub(super) fn follow(mut log: Log, errors: bool) -> io::Result<OwnedThread> {
+    OwnedThread::start("log", move |ended: &Receiver<()>| {
+        loop {
+            let last = ended.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout);
+            let passed = if errors {
+                pass(&mut log, &mut io::stderr())
+            } else {
+                pass(&mut log, &mut io::stdout())
+            };
+            if last || passed.is_err() {
+                return;
             }
-        };
-        Ok(Self {
-            _thread: OwnedThread::start("log", follow)?,
-        })
-    }
+        }
+    })
 }
 
 fn pass(log: &mut Log, out: &mut impl Write) -> io::Result<()> {

@@ -1,12 +1,12 @@
 //! A run on the screen: a pane shows the command's output, and the report is printed after the screen closes.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, mpsc};
 
 use super::command::{exit_code, failed, log, name, start, supervisor_lost};
-use super::printed::Printed;
+use super::printed::follow;
 use super::summary::Summary;
 use crate::app::{self, Launch, LaunchedCommand, QuitChoice, Setup};
 use crate::background::lock;
@@ -17,7 +17,7 @@ use crate::headless::WINDOW;
 use crate::launch::{Ending, Kept, LaunchSpec, Log, OutputTarget, Running, SupervisorEvent};
 use crate::output;
 use crate::sample::Sample;
-use crate::setup::{finish, no_screen, print_error};
+use crate::setup::{finish, no_screen, print, print_error};
 use crate::source::sampler::Options;
 use crate::units::printable;
 
@@ -95,21 +95,23 @@ fn close(
     summary: &Summary,
 ) -> Result<ExitCode, Hinted> {
     let watch = &args.watch;
-    let mut page = ClosingText::default();
     let mut ended = launched.ended();
-    page.output(&launched);
-    match summary.report() {
-        Some(report) => page.text(&output::text(&report)),
-        None => page.text(&format!("{}\n", summary.nothing().note())),
-    }
+    let report = match summary.report() {
+        Some(report) => output::text(&report),
+        None => format!("{}\n", summary.nothing().note()),
+    };
+    let mut page = last_output(&launched) + &report;
     let mut stopped = launched.choice() == Some(QuitChoice::Ending);
-    if launched.choice() == Some(QuitChoice::Running) && ended.is_none() {
-        page.add_still_running(name, &running, &log);
-        page.print();
+    let leaves = launched.choice() == Some(QuitChoice::Running) && ended.is_none();
+    if leaves {
+        page += &still_running(name, &running, &log);
+    }
+    // If the output is closed, there is nothing to do.
+    let _ = print(&mut std::io::stdout(), page.as_bytes());
+    if leaves {
         running.release();
         return Ok(exit_code(None, true, summary.kind(), watch));
     }
-    page.print();
     if ended.is_none() {
         if !std::io::stdout().is_terminal() {
             // The terminal is gone. The command has no terminal, so pipetop passes the hang-up on.
@@ -118,7 +120,7 @@ fn close(
             stopped = true;
             running.handle().end();
         }
-        let printed = Printed::follow(log, false).map_err(|error| Hinted::no_thread(&error))?;
+        let printed = follow(log, false).map_err(|error| Hinted::no_thread(&error))?;
         ended = wait_for_end(&events);
         drop(printed);
         if ended.is_none() {
@@ -158,47 +160,32 @@ fn no_log(error: &std::io::Error) -> Hinted {
     )
 }
 
-/// The text that stays on the terminal.
-#[derive(Debug, Default)]
-struct ClosingText(String);
-
-impl ClosingText {
-    fn text(&mut self, text: &str) {
-        self.0.push_str(text);
+/// Returns the last lines of the command's output, which were only on the screen.
+fn last_output(launched: &LaunchedCommand) -> String {
+    let lines = launched.output();
+    let mut page = String::new();
+    let before = lines.len().saturating_sub(LAST);
+    if before > 0 {
+        page = format!("... {before} earlier lines\n");
     }
-
-    /// Adds the last lines of the command's output, which were only on the screen.
-    fn output(&mut self, launched: &LaunchedCommand) {
-        let lines = launched.output();
-        let before = lines.len().saturating_sub(LAST);
-        if before > 0 {
-            self.text(&format!("... {before} earlier lines\n"));
-        }
-        for line in lines.last(LAST, 0) {
-            self.text(line);
-            self.text("\n");
-        }
-        if !lines.is_empty() {
-            self.text("\n");
-        }
+    for line in lines.last(LAST, 0) {
+        page.extend([line, "\n"]);
     }
-
-    fn add_still_running(&mut self, name: &str, running: &Running, log: &Log) {
-        let pid = running.pid();
-        let output = match log.keep() {
-            Ok(Kept::In(path)) => format!("its output is in {}", path.display()),
-            Ok(Kept::InMemory) => format!("its output is in memory: /proc/{pid}/fd/1"),
-            Err(error) => format!("its output has no file ({error}): /proc/{pid}/fd/1"),
-        };
-        let output = printable(&output);
-        self.text(&format!(
-            "{name} is still running as process {pid}; {output}\nrun `pipetop {pid}` to watch it again\n"
-        ));
+    if !lines.is_empty() {
+        page.push('\n');
     }
+    page
+}
 
-    fn print(&self) {
-        let mut out = std::io::stdout();
-        // If the output is closed, there is nothing to do.
-        let _ = out.write_all(self.0.as_bytes()).and_then(|()| out.flush());
-    }
+fn still_running(name: &str, running: &Running, log: &Log) -> String {
+    let pid = running.pid();
+    let output = match log.keep() {
+        Ok(Kept::In(path)) => format!("its output is in {}", path.display()),
+        Ok(Kept::InMemory) => format!("its output is in memory: /proc/{pid}/fd/1"),
+        Err(error) => format!("its output has no file ({error}): /proc/{pid}/fd/1"),
+    };
+    let output = printable(&output);
+    format!(
+        "{name} is still running as process {pid}; {output}\nrun `pipetop {pid}` to watch it again\n"
+    )
 }

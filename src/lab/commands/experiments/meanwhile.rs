@@ -2,22 +2,15 @@
 //!
 //! Reads the busy time of the machine, and that of this process and its children, before and after.
 
-use std::io::Write;
 use std::time::Duration;
 
 use procfs::process::Process;
 
+use crate::error::write_error;
 use crate::lab::experiments::sweep::text::BUSY;
 use crate::options::PathArgs;
 use crate::source::clock::Clock;
 use crate::source::host::Host;
-
-/// CPU times at the start of the experiment.
-pub(super) struct OtherLoad {
-    host: Host,
-    clock: Clock,
-    before: Option<Times>,
-}
 
 #[derive(Debug, Clone, Copy)]
 struct Times {
@@ -27,23 +20,17 @@ struct Times {
     ours: f64,
 }
 
-impl OtherLoad {
-    pub(super) fn begin(places: &PathArgs) -> Self {
-        let host = Host::new(&places.proc_root, &places.sys_root);
-        Self {
-            before: times(&host),
-            clock: Clock::start(),
-            host,
-        }
-    }
-
-    /// Warns on standard error if others used much CPU time. Called after the experiment's processes have ended.
-    pub(super) fn warn(&self) {
-        let (Some(before), Some(now)) = (self.before, times(&self.host)) else {
-            return;
-        };
-        if let Some(text) = warning(before, now, self.clock.since_start()) {
-            let _ = std::io::stderr().write_all(text.as_bytes());
+/// Watches the other programs from now on. What is returned warns on standard error if they used much CPU time; it is to be
+/// called after the experiment's processes have ended.
+pub(super) fn watch_others(places: &PathArgs) -> impl FnOnce() {
+    let host = Host::new(&places.proc_root, &places.sys_root);
+    let (before, clock) = (times(&host), Clock::start());
+    move || {
+        let warning = before
+            .zip(times(&host))
+            .and_then(|(before, now)| warning(before, now, clock.since_start()));
+        if let Some(text) = warning {
+            write_error(text);
         }
     }
 }
@@ -71,7 +58,7 @@ fn warning(before: Times, now: Times, took: Duration) -> Option<String> {
     let cpus = now.cpus;
     (others >= BUSY * cpus).then(|| {
         format!(
-            "warning: other programs used {others:.1} of {cpus} CPUs: repeat on a quieter machine\n"
+            "warning: other programs used {others:.1} of {cpus} CPUs: repeat on a quieter machine"
         )
     })
 }

@@ -4,7 +4,7 @@ use super::{MeasuredHeadspace, Plan, blocks, judge, too_few};
 use crate::error::Hinted;
 use crate::lab::experiments::command::{TrainerReports, TrainingCommand, Trial, TrialError};
 use crate::lab::experiments::taken;
-use crate::launch::LoaderOverrides;
+use crate::launch::{Cache, LoaderOverrides};
 use crate::probe::Step;
 use crate::source::sampler::Options;
 use crate::units::nanoseconds;
@@ -29,9 +29,9 @@ pub fn launched(
         let mut report = |what: String| report(&format!("run {} of {runs}: {what}", run + 1));
         report("waiting for the first step".to_owned());
         if run % 2 == 0 {
-            let (steps, ranks) = normal_run(command, plan, options, &mut report)?;
+            let steps = normal_run(command, plan, options, &mut report)?;
             let own = command.builtin.is_none();
-            notes = own.then(|| self::notes(&steps, ranks));
+            notes = own.then(|| self::notes(&steps));
             now.extend(steps.blocks());
         } else {
             free.extend(cached(command, plan, options, &mut report)?.blocks());
@@ -46,6 +46,8 @@ struct Measured {
     steps: Vec<Step>,
     workers: u32,
     epochs: EpochLengths,
+    /// Number of ranks that train.
+    ranks: usize,
 }
 
 impl Measured {
@@ -100,10 +102,10 @@ fn normal_run(
     plan: Plan,
     options: &Options,
     report: &mut impl FnMut(String),
-) -> Result<(Measured, usize), TrialError> {
+) -> Result<Measured, TrialError> {
     let mut trial = Trial::start(command, LoaderOverrides::default(), options)?;
     // Both runs are measured after the same number of steps, so that both are equally warmed up.
-    let before = |reports: &TrainerReports| plan.cache.after + u64::from(reports.capacity()) + 1;
+    let before = |reports: &TrainerReports| plan.after + u64::from(reports.capacity()) + 1;
     trial.listen(
         |_, reports| {
             let all = before(reports) + plan.steps;
@@ -114,11 +116,10 @@ fn normal_run(
     )?;
     let reports = trial.reports();
     let before = before(&reports);
-    let ranks = trial.writers.ranks();
-    drop(trial);
-    let epochs = EpochLengths::of(&reports.steps);
-    let measured = measured(command, &reports, |step| step.number >= before, plan);
-    Ok((Measured { epochs, ..measured }, ranks))
+    Ok(Measured {
+        epochs: EpochLengths::of(&reports.steps),
+        ..measured(&trial, |step| step.number >= before, plan)
+    })
 }
 
 fn cached(
@@ -127,12 +128,16 @@ fn cached(
     options: &Options,
     report: &mut impl FnMut(String),
 ) -> Result<Measured, TrialError> {
+    let cache = Cache {
+        batches: plan.cache_batches,
+        after: plan.after,
+    };
     let overrides = LoaderOverrides {
-        cache: Some(plan.cache),
+        cache: Some(cache),
         ..LoaderOverrides::default()
     };
     // At worst, the hook tests itself with another loader at exactly that step.
-    let latest = 2 * plan.cache.after + 100;
+    let latest = 2 * plan.after + 100;
     let mut trial = Trial::start(command, overrides, options)?;
     let notice = |reports: &TrainerReports| {
         let why = reports.notice.as_deref();
@@ -144,7 +149,7 @@ fn cached(
     trial.listen(
         |_, reports| {
             let Some(from) = idle_since(reports) else {
-                report(format!("step {} of {}", reports.made(), plan.cache.after));
+                report(format!("step {} of {}", reports.made(), plan.after));
                 return if reports.made() > latest {
                     Err(notice(reports))
                 } else {
@@ -158,15 +163,8 @@ fn cached(
         },
         |made| ended_early(made, plan),
     )?;
-    let reports = trial.reports();
-    drop(trial);
-    let from = idle_since(&reports).unwrap_or(u64::MAX);
-    Ok(measured(
-        command,
-        &reports,
-        |step| step.wait_from >= from,
-        plan,
-    ))
+    let from = idle_since(&trial.reports()).unwrap_or(u64::MAX);
+    Ok(measured(&trial, |step| step.wait_from >= from, plan))
 }
 
 /// Returns when the workers are certainly idle: finishing what they have when the first cached batch is delivered takes
@@ -184,14 +182,11 @@ fn idle_since(reports: &TrainerReports) -> Option<u64> {
     Some(after.first()?.wait_from.saturating_add(rest))
 }
 
-fn measured(
-    command: &TrainingCommand,
-    reports: &TrainerReports,
-    is: impl Fn(&Step) -> bool,
-    plan: Plan,
-) -> Measured {
+fn measured(trial: &Trial<'_>, is: impl Fn(&Step) -> bool, plan: Plan) -> Measured {
+    let reports = trial.reports();
     // The built-in job does not report its number of workers, but its settings contain it.
-    let builtin = command.builtin.as_ref().map(|settings| settings.workers);
+    let builtin = trial.command.builtin.as_ref();
+    let builtin = builtin.map(|settings| settings.workers);
     let reported = || reports.workers.last().copied();
     let steps = reports.steps.iter().filter(|step| is(step));
     let many = usize::try_from(plan.steps).unwrap_or(usize::MAX);
@@ -199,11 +194,12 @@ fn measured(
         steps: steps.take(many).copied().collect(),
         workers: builtin.or_else(reported).unwrap_or_default(),
         epochs: EpochLengths::One,
+        ranks: trial.writers.ranks(),
     }
 }
 
 fn ended_early(made: u64, plan: Plan) -> Hinted {
-    let needed = plan.cache.after + plan.steps;
+    let needed = plan.after + plan.steps;
     let message = format!("the command ended after {made} steps; at least {needed} are needed");
     let hint = if made < MIN_STEPS {
         "train for longer".to_owned()
@@ -215,7 +211,7 @@ fn ended_early(made: u64, plan: Plan) -> Hinted {
     Hinted::new(message, hint)
 }
 
-fn notes(measured: &Measured, ranks: usize) -> Vec<String> {
+fn notes(measured: &Measured) -> Vec<String> {
     let mut notes = vec![];
     match measured.epochs {
         EpochLengths::One => {}
@@ -229,8 +225,11 @@ fn notes(measured: &Measured, ranks: usize) -> Vec<String> {
             "loops of different lengths were measured: if the script also validates its\nmodel, choose --steps so that this is not measured".to_owned(),
         ),
     }
-    if ranks > 1 {
-        notes.push(format!("the figures are for the first of {ranks} ranks"));
+    if measured.ranks > 1 {
+        notes.push(format!(
+            "the figures are for the first of {} ranks",
+            measured.ranks
+        ));
     }
     notes
 }
@@ -289,6 +288,7 @@ mod tests {
                 steps,
                 workers,
                 epochs,
+                ranks: 0,
             }
             .blocks()
             .len()
@@ -307,6 +307,7 @@ mod tests {
             steps,
             workers: 2,
             epochs,
+            ranks: 0,
         }
         .blocks();
         assert_eq!(blocks, [0.01; 3]);
@@ -336,10 +337,8 @@ mod tests {
     #[test]
     fn a_script_that_is_too_short_gets_the_length_needed() {
         let plan = Plan {
-            cache: crate::launch::Cache {
-                batches: 10,
-                after: 100,
-            },
+            cache_batches: 10,
+            after: 100,
             steps: 100,
             rounds: 3,
             run_steps: 1000,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{DeliveryOrder, SimulatedRun, SimulationSettings, Study, WhatIf};
+use super::{SimulatedRun, SimulationSettings, Study, WhatIf};
 use crate::units::Share;
 
 /// Returns means over the runs; rates, shares and the queue's figures cover the time since the first batch.
@@ -14,14 +14,14 @@ pub fn json(study: &Study) -> Value {
     json!({
         "batches": rounded(study.batches().mean, 3),
         "seconds": seconds,
-        "stall_share": share(study.mean(|run| run.stall.map(|share| share.0))),
+        "stall_share": share(study.now.stall),
         "period_batches": study.period_batches(),
-        "batches_per_s": known(study.mean(|run| run.batches_per_s), 3),
+        "batches_per_s": known(study.now.batches_per_s, 3),
         "first_batch_ms": known(study.mean(|run| run.first_batch.map(millis)), 3),
         "queue": {
             "capacity": study.settings.capacity(),
             "mean_ready": known(study.mean(|run| run.mean_ready), 3),
-            "empty_share": share(study.mean(|run| run.empty.map(|share| share.0))),
+            "empty_share": share(study.now.empty),
             "part_seconds": (!over_time.is_empty())
                 .then(|| rounded(seconds / over_time.len() as f64, 6)),
             "ready_over_time": over_time.into_iter().map(|ready| rounded(ready, 3)).collect::<Vec<_>>(),
@@ -37,13 +37,12 @@ fn run(run: &SimulatedRun) -> Value {
 }
 
 fn what_if(row: &WhatIf) -> Value {
-    let share_of = |part: Option<Share>| share(part.map(|share| share.0));
     json!({
         "workers": row.workers,
         "seconds": rounded(row.span.as_secs_f64(), 3),
         "batches_per_s": known(row.batches_per_s, 3),
-        "stall_share": share_of(row.stall),
-        "empty_share": share_of(row.empty),
+        "stall_share": share(row.stall),
+        "empty_share": share(row.empty),
     })
 }
 
@@ -54,7 +53,7 @@ fn settings(settings: &SimulationSettings) -> Value {
         "load_ms": millis(settings.load),
         "load_jitter": settings.load_jitter,
         "step_ms": millis(settings.step),
-        "in_order": settings.order == DeliveryOrder::InOrder,
+        "in_order": settings.in_order,
         "clock_ms": settings.clock.map(millis),
         "desync": settings.desync,
     })
@@ -64,8 +63,8 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-fn share(share: Option<f64>) -> Option<f64> {
-    known(share, 4)
+fn share(share: Option<Share>) -> Option<f64> {
+    known(share.map(|share| share.0), 4)
 }
 
 fn known(value: Option<f64>, decimals: i32) -> Option<f64> {

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, LogNormal, StandardUniform};
 
-use super::settings::{DeliveryOrder, MAX_BATCHES, SimulationSettings};
+use super::settings::{MAX_BATCHES, SimulationSettings};
 use super::tally::{Nanos, SimulatedRun, Tally};
 use crate::units::nanoseconds;
 
@@ -133,14 +133,11 @@ impl Simulation {
 
     /// Returns the number of batches that can be taken: in order, without those whose turn has not come.
     pub(super) fn ready(&self) -> usize {
-        let in_turn = |place: &(u64, &u64)| place.0 == *place.1;
-        match self.settings.order {
-            DeliveryOrder::InOrder => (self.next..)
-                .zip(self.ready.keys())
-                .take_while(in_turn)
-                .count(),
-            DeliveryOrder::AnyOrder => self.ready.len(),
+        if !self.settings.in_order {
+            return self.ready.len();
         }
+        let places = (self.next..).zip(self.ready.keys());
+        places.take_while(|(turn, place)| turn == *place).count()
     }
 
     pub(super) fn taken(&self) -> u64 {
@@ -175,47 +172,37 @@ impl Simulation {
                 Duration::try_from_secs_f64(seconds).map_or(NEVER, nanoseconds)
             }
         };
-        if let Some(worker) = self.worker(worker) {
-            worker.asked.push_back((index, length));
-        }
+        let asked = &mut self.workers[worker as usize].asked;
+        asked.push_back((index, length));
     }
 
     /// Starts an idle loader on its next index; `ahead` is the part of that load that is already done.
     fn load_next(&mut self, worker: u32, ahead: f64) {
-        let now = self.now;
-        let Some(state) = self.worker(worker) else {
-            return;
-        };
+        let state = &mut self.workers[worker as usize];
         if state.loading.is_some() {
             return;
         }
         let Some((index, length)) = state.asked.pop_front() else {
             return;
         };
+        state.loading = Some(index);
         let left = Duration::from_nanos(length).mul_f64(1.0 - ahead);
         let left = if ahead > 0.0 {
             nanoseconds(left)
         } else {
             length
         };
-        let ends = self.tick(now.saturating_add(left));
-        if let Some(state) = self.worker(worker) {
-            state.loading = Some(index);
-        }
+        let ends = self.tick(self.now.saturating_add(left));
         self.events
             .push(Reverse((ends, Completion::LoadEnds(worker))));
     }
 
     fn load_ended(&mut self, worker: u32) {
-        let loaded = self.worker(worker).and_then(|state| {
-            state.made += 1;
-            state.loading.take()
-        });
-        if let Some(index) = loaded {
-            let place = match self.settings.order {
-                DeliveryOrder::InOrder => index,
-                DeliveryOrder::AnyOrder => self.arrivals,
-            };
+        let state = &mut self.workers[worker as usize];
+        state.made += 1;
+        if let Some(index) = state.loading.take() {
+            let in_order = self.settings.in_order;
+            let place = if in_order { index } else { self.arrivals };
             self.arrivals += 1;
             self.ready.insert(place, worker);
             self.tally.arrived(self.now);
@@ -231,7 +218,7 @@ impl Simulation {
         let Some(first) = self.ready.first_entry() else {
             return;
         };
-        if self.settings.order == DeliveryOrder::InOrder && *first.key() != self.next {
+        if self.settings.in_order && *first.key() != self.next {
             return;
         }
         let maker = first.remove();
@@ -240,18 +227,13 @@ impl Simulation {
         let ends = self.tick(self.now.saturating_add(self.step));
         self.training = true;
         self.events.push(Reverse((ends, Completion::StepEnds)));
-        let asked = match self.settings.order {
-            DeliveryOrder::InOrder => {
-                let turn = self.handed_out % u64::from(self.settings.workers.max(1));
-                u32::try_from(turn).unwrap_or(maker)
-            }
-            DeliveryOrder::AnyOrder => maker,
+        let asked = if self.settings.in_order {
+            let turn = self.handed_out % u64::from(self.settings.workers.max(1));
+            u32::try_from(turn).unwrap_or(maker)
+        } else {
+            maker
         };
         self.hand_out_index(asked);
         self.load_next(asked, 0.0);
-    }
-
-    fn worker(&mut self, worker: u32) -> Option<&mut SimulatedWorker> {
-        self.workers.get_mut(usize::try_from(worker).ok()?)
     }
 }

@@ -5,7 +5,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::pipeline::Simulation;
-use super::settings::{DeliveryOrder, SimulationSettings};
+use super::settings::SimulationSettings;
 use crate::sample::{
     BatchClock, BatchCount, JobSample, LoaderKind, LoaderSample, LoaderSettings, MainTally,
     ProcessSample, RankSample, Sample, Tier, TrainerNow, Wait, WorkerNow, WorkerSample,
@@ -68,7 +68,7 @@ fn sample(settings: &SimulationSettings) -> Sample {
         settings: LoaderSettings {
             num_workers: Some(settings.workers),
             prefetch_factor: Some(settings.prefetch_factor),
-            in_order: Some(settings.order == DeliveryOrder::InOrder),
+            in_order: Some(settings.in_order),
             ..LoaderSettings::default()
         },
         workers: (0..settings.workers).map(worker).collect(),

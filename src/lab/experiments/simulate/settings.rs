@@ -28,22 +28,14 @@ pub struct SimulationSettings {
     pub load_jitter: f64,
     /// Time of a step, always the same.
     pub step: Duration,
-    pub order: DeliveryOrder,
+    /// The trainer takes batches by index, rather than in the order in which they become ready.
+    pub in_order: bool,
     /// Events happen at ticks of this length. `None` = exactly when they are due.
     pub clock: Option<Duration>,
     /// Each loader starts with a different part of its first batch done, so that they do not start in step.
     pub desync: bool,
     /// Simulated time, from the start of the loaders.
     pub span: Duration,
-}
-
-/// The order in which the trainer takes batches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeliveryOrder {
-    /// By index.
-    InOrder,
-    /// In the order in which they become ready.
-    AnyOrder,
 }
 
 /// The defaults: loaders that are far too slow for their trainer.
@@ -55,7 +47,7 @@ impl Default for SimulationSettings {
             load: Duration::from_secs(2),
             load_jitter: 0.0,
             step: Duration::from_millis(100),
-            order: DeliveryOrder::InOrder,
+            in_order: true,
             clock: None,
             desync: false,
             span: Duration::from_secs(30),

@@ -18,6 +18,8 @@ pub struct Study {
     pub settings: SimulationSettings,
     /// At least one.
     pub runs: Vec<SimulatedRun>,
+    /// The means over these runs.
+    pub now: WhatIf,
     /// Rows by number of workers, including that of the settings.
     pub what_if: Vec<WhatIf>,
 }
@@ -46,9 +48,10 @@ impl Study {
     pub fn of(settings: &SimulationSettings, first_seed: u64, runs: u32) -> Self {
         let seeds = || (0..u64::from(runs.max(1))).map(|place| first_seed.wrapping_add(place));
         let outcomes: Vec<SimulatedRun> = seeds().map(|seed| run(settings, seed)).collect();
+        let now = WhatIf::of(settings.workers, settings.span, &outcomes);
         let what_if = |workers| {
-            if workers == settings.workers {
-                return WhatIf::of(workers, settings.span, &outcomes);
+            if workers == now.workers {
+                return now.clone();
             }
             let mut settings = SimulationSettings {
                 workers,
@@ -63,6 +66,7 @@ impl Study {
             settings: settings.clone(),
             runs: outcomes,
             what_if,
+            now,
         }
     }
 

@@ -10,7 +10,7 @@ fn picture(load_ms: u64) -> SimulationSettings {
     SimulationSettings {
         load: Duration::from_millis(load_ms),
         load_jitter: 0.05,
-        order: DeliveryOrder::AnyOrder,
+        in_order: false,
         clock: Some(Duration::from_millis(100)),
         ..SimulationSettings::default()
     }
@@ -87,9 +87,9 @@ fn loaders_never_exceed_their_capacity() {
         step: Duration::from_hours(1),
         ..SimulationSettings::default()
     };
-    for order in [DeliveryOrder::InOrder, DeliveryOrder::AnyOrder] {
+    for in_order in [true, false] {
         let settings = SimulationSettings {
-            order,
+            in_order,
             ..settings.clone()
         };
         let mut simulation = Simulation::new(&settings, 0);
@@ -103,14 +103,14 @@ fn loaders_never_exceed_their_capacity() {
 
 #[test]
 fn in_order_a_slow_batch_holds_up_those_behind_it() {
-    let jitter = |order| SimulationSettings {
+    let jitter = |in_order| SimulationSettings {
         load: Duration::from_millis(700),
         load_jitter: 1.0,
-        order,
+        in_order,
         ..SimulationSettings::default()
     };
-    let of = |order| Study::of(&jitter(order), 0, 20);
-    let (in_order, any_order) = (of(DeliveryOrder::InOrder), of(DeliveryOrder::AnyOrder));
+    let of = |in_order| Study::of(&jitter(in_order), 0, 20);
+    let (in_order, any_order) = (of(true), of(false));
     assert!(in_order.batches().mean < any_order.batches().mean - 5.0);
     let held = in_order.mean(|run| run.mean_ready).unwrap();
     assert!(
@@ -224,8 +224,14 @@ fn the_page_says_why_a_full_queue_does_not_help() {
     let page = |settings| text(&Study::of(&settings, 0, 3), false);
     let words = "in order: ready batches wait";
     assert!(page(settings.clone()).contains(words));
-    let order = DeliveryOrder::AnyOrder;
-    assert!(!page(SimulationSettings { order, ..settings }).contains(words));
+    let in_order = false;
+    assert!(
+        !page(SimulationSettings {
+            in_order,
+            ..settings
+        })
+        .contains(words)
+    );
 }
 
 #[test]
@@ -251,26 +257,33 @@ fn the_page_reads_well_at_80_columns() {
 
 fn settings() -> impl Strategy<Value = SimulationSettings> {
     let clock = prop::option::of(1_u64..300).prop_map(|ms| ms.map(Duration::from_millis));
-    let order = prop::sample::select(vec![DeliveryOrder::InOrder, DeliveryOrder::AnyOrder]);
     let times = (0_u64..2000, 1_u64..300, 1_u64..20_000);
     (
         1_u32..20,
         1_u32..5,
         times,
         0.0..1.5_f64,
-        order,
+        any::<bool>(),
         clock,
         any::<bool>(),
     )
         .prop_map(
-            |(workers, prefetch_factor, (load, step, span), load_jitter, order, clock, desync)| {
+            |(
+                workers,
+                prefetch_factor,
+                (load, step, span),
+                load_jitter,
+                in_order,
+                clock,
+                desync,
+            )| {
                 SimulationSettings {
                     workers,
                     prefetch_factor,
                     load: Duration::from_millis(load),
                     load_jitter,
                     step: Duration::from_millis(step),
-                    order,
+                    in_order,
                     clock,
                     desync,
                     span: Duration::from_millis(span),

@@ -1,6 +1,6 @@
 //! A study as a page of plain text, at most 80 columns wide.
 
-use super::{DeliveryOrder, SimulationSettings, Study, WhatIf};
+use super::{SimulationSettings, Study, WhatIf};
 use crate::units::{Share, counted, known};
 
 /// Bars of eight heights, lowest first.
@@ -28,32 +28,31 @@ pub fn text(study: &Study, ascii: bool) -> String {
         || "no batch was ready in this time".to_owned(),
         |first| format!("from the first batch, at {}", seconds(first)),
     );
-    let rate = study.mean(|run| run.batches_per_s);
-    lines.push(entry("batches/s", &per_second(rate), &since));
-    let stall = study.mean(|run| run.stall.map(|share| share.0));
+    let &WhatIf { stall, empty, .. } = &study.now;
+    let rate = per_second(study.now.batches_per_s);
+    lines.push(entry("batches/s", &rate, &since));
     let rhythm = study.period_batches().map_or_else(
         || "without a clear rhythm".to_owned(),
         |period| format!("every {period} batches"),
     );
-    let rhythm = if stall.is_some_and(|stall| stall > 0.0) {
+    let rhythm = if stall.is_some_and(|stall| stall > Share::ZERO) {
         format!("the trainer waits for a batch, {rhythm}")
     } else {
         String::new()
     };
-    lines.push(entry("stalled", &percent(stall.map(Share)), &rhythm));
+    lines.push(entry("stalled", &known(stall), &rhythm));
     let ready = study.mean(|run| run.mean_ready);
-    let empty = study.mean(|run| run.empty.map(|share| share.0)).map(Share);
     let capacity = settings.capacity();
     let of = format!(
         "of {capacity} ready on average, empty {} of the time",
-        percent(empty)
+        known(empty)
     );
     let of = if ready.is_some() { of } else { String::new() };
     let ready = known(ready.map(|ready| format!("{ready:.1}")));
     lines.push(entry("queue", &ready, &of));
     let heights = spark(&study.ready_over_time(), capacity, ascii);
     lines.push(format!("over time  {heights}"));
-    if settings.order == DeliveryOrder::InOrder && turns(stall, empty) {
+    if settings.in_order && turns(stall, empty) {
         lines.push("           in order: ready batches wait for earlier ones".to_owned());
     }
     lines.push(String::new());
@@ -78,16 +77,17 @@ pub fn text(study: &Study, ascii: bool) -> String {
 }
 
 /// Whether the trainer waits much longer than the queue is empty.
-fn turns(stall: Option<f64>, empty: Option<Share>) -> bool {
+fn turns(stall: Option<Share>, empty: Option<Share>) -> bool {
     stall
         .zip(empty)
-        .is_some_and(|(stall, empty)| stall > empty.0 + 0.05)
+        .is_some_and(|(stall, empty)| stall.0 > empty.0 + 0.05)
 }
 
 fn heading(settings: &SimulationSettings) -> String {
     let millis = |time: std::time::Duration| format!("{} ms", time.as_secs_f64() * 1000.0);
     let varying = if settings.load_jitter > 0.0 {
-        format!(" (varies by {} %)", rounded_percent(settings.load_jitter))
+        let percent = (settings.load_jitter * 1000.0).round() / 10.0;
+        format!(" (varies by {percent} %)")
     } else {
         String::new()
     };
@@ -96,10 +96,12 @@ fn heading(settings: &SimulationSettings) -> String {
         format!("prefetch {}", settings.prefetch_factor),
         format!("load {}{varying}", millis(settings.load)),
         format!("step {}", millis(settings.step)),
-        match settings.order {
-            DeliveryOrder::InOrder => "in order".to_owned(),
-            DeliveryOrder::AnyOrder => "any order".to_owned(),
-        },
+        if settings.in_order {
+            "in order"
+        } else {
+            "any order"
+        }
+        .to_owned(),
     ];
     parts.extend(
         settings
@@ -152,8 +154,8 @@ fn row(row: &WhatIf, now: u32) -> String {
         "{mark:>2}{:>7}  {:>9}  {:>9}  {:>11}",
         row.workers,
         per_second(row.batches_per_s),
-        percent(row.stall),
-        percent(row.empty),
+        known(row.stall),
+        known(row.empty),
     )
 }
 
@@ -193,12 +195,4 @@ fn per_second(value: Option<f64>) -> String {
         };
         format!("{value:.decimals$}")
     }))
-}
-
-fn percent(share: Option<Share>) -> String {
-    known(share)
-}
-
-fn rounded_percent(part: f64) -> f64 {
-    (part * 1000.0).round() / 10.0
 }

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use super::{SweepRow, Tried, WatchedWorkers, figures};
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
+
+use super::{SweepRow, Tried, figures, observed, others_cpu, watch, worker_cpu};
 use crate::error::Hinted;
 use crate::lab::experiments::command::{TrainerReports, TrainingCommand, Trial, TrialError};
 use crate::lab::experiments::{steady, taken};
 use crate::launch::LoaderOverrides;
+use crate::options::value;
 use crate::probe::Step;
 use crate::source::sampler::Options;
 
@@ -16,12 +20,15 @@ const MIN_STEPS: usize = 10;
 const MAX_STRETCH: u32 = 4;
 
 /// When a run is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct Bound {
-    /// This long after its start-up.
-    pub span: Duration,
-    /// Or after this many steps of its steady state, if that is sooner.
+    /// Stop each run of a command after this many steps past start-up, if that is sooner than --for
+    #[arg(long, value_name = "N", requires = "command", value_parser = RangedU64ValueParser::<u64>::new().range(2..=10_000_000))]
     pub steps: Option<u64>,
+
+    /// Time to measure each run, once its queue is full (up to four times as long if there are few steps)
+    #[arg(long = "for", value_name = "DURATION", default_value = "4s", value_parser = value::span)]
+    pub span: Duration,
 }
 
 /// Runs the command with these settings; `report` is called with the current activity.
@@ -60,7 +67,7 @@ pub fn run(
         },
         too_few,
     )?;
-    let watched = trainer.map(|pid| WatchedWorkers::start(options, pid));
+    let watched = trainer.and_then(|pid| watch(options, pid));
     trial.listen(
         |pid, reports| {
             if trainer != Some(pid) {
@@ -83,14 +90,20 @@ pub fn run(
     // If the trainer changed, the watched process is not the measured one.
     let watched = watched.filter(|_| trainer.is_some());
     let figures = figures(complete_rounds(&steady(&reports), tried.workers));
-    let seen = watched.map(|watched| watched.end(tried.workers));
+    let seen = watched.map(|watched| observed(watched, tried.workers));
     drop(trial);
+    let first = reports.steps.first();
+    let first = first.map(|step| step.wait_to.saturating_sub(step.wait_from));
     Ok(SweepRow {
+        tried,
+        first_batch: Duration::from_nanos(first.unwrap_or_default()),
+        steady: figures,
+        worker_cpu: seen.as_ref().and_then(worker_cpu),
+        others_cpu: seen.as_ref().and_then(others_cpu),
         not_set: match command.builtin {
             Some(_) => None,
             None => not_set(tried, replaced.is_some(), &reports),
         },
-        ..SweepRow::new(tried, reports.steps.first(), figures, seen.as_ref())
     })
 }
 

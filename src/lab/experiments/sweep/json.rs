@@ -7,10 +7,12 @@ use crate::lab::experiments::{milliseconds, rounded};
 
 /// Returns the document for `--json`.
 pub fn json(sweep: &Sweep) -> Value {
+    let rows =
+        |rows: &[SweepRow]| -> Value { rows.iter().map(|row| self::row(sweep, row)).collect() };
     json!({
-        "rows": sweep.rows.iter().map(|row| self::row(sweep, row)).collect::<Vec<_>>(),
-        "prefetch": sweep.prefetch.iter().map(|row| self::row(sweep, row)).collect::<Vec<_>>(),
-        "memory": sweep.memory.iter().map(|row| self::row(sweep, row)).collect::<Vec<_>>(),
+        "rows": rows(&sweep.rows),
+        "prefetch": rows(&sweep.prefetch),
+        "memory": rows(&sweep.memory),
         "knee": sweep.knee(),
         "advised": sweep.knee().map(|knee| knee.min(sweep.cpus_allowed.max(1))),
         "cpus_allowed": sweep.cpus_allowed,
@@ -19,9 +21,9 @@ pub fn json(sweep: &Sweep) -> Value {
 
 fn row(sweep: &Sweep, row: &SweepRow) -> Value {
     json!({
-        "workers": row.workers,
-        "prefetch_factor": row.prefetch_factor,
-        "pin_memory": row.pin_memory,
+        "workers": row.tried.workers,
+        "prefetch_factor": row.tried.prefetch_factor,
+        "pin_memory": row.tried.pin_memory,
         "first_batch_ms": milliseconds(row.first_batch),
         "batches_per_s": row.steady.map(|steady| rounded(steady.batches_per_s)),
         "wait_share": row.steady.map(|steady| rounded(steady.wait.0)),
@@ -34,25 +36,18 @@ fn row(sweep: &Sweep, row: &SweepRow) -> Value {
     })
 }
 
-/// Returns the table for `--csv`, with its heading.
+/// Returns the table for `--csv`, with its heading: some columns of the rows of the document.
 pub fn csv(sweep: &Sweep) -> String {
-    let head = "workers,first_batch_ms,batches_per_s,wait_share,step_ms,worker_cpu_cores,speedup,not_set\n";
-    let cell =
-        |value: Option<f64>| value.map_or_else(String::new, |value| rounded(value).to_string());
+    let head =
+        "workers,first_batch_ms,batches_per_s,wait_share,step_ms,worker_cpu_cores,speedup,not_set";
     let line = |row: &SweepRow| {
-        let cells = [
-            Some(milliseconds(row.first_batch)),
-            row.steady.map(|steady| steady.batches_per_s),
-            row.steady.map(|steady| steady.wait.0),
-            row.steady.map(|steady| milliseconds(steady.step)),
-            row.worker_cpu,
-            sweep.speedup(row),
-        ];
-        let not_set = row.not_set.as_deref().unwrap_or_default();
-        let cells = cells.map(cell).join(",");
-        format!("{},{cells},{not_set}\n", row.workers)
+        let row = self::row(sweep, row);
+        let cells = head.split(',').map(|column| match row[column].as_f64() {
+            Some(number) => number.to_string(),
+            None => row[column].as_str().unwrap_or_default().to_owned(),
+        });
+        cells.collect::<Vec<_>>().join(",")
     };
-    std::iter::once(head.to_owned())
-        .chain(sweep.rows.iter().map(line))
-        .collect()
+    let lines = std::iter::once(head.to_owned()).chain(sweep.rows.iter().map(line));
+    lines.map(|line| line + "\n").collect()
 }

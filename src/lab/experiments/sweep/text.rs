@@ -37,7 +37,7 @@ fn line(sweep: &Sweep, row: &SweepRow, ascii: bool) -> String {
     };
     format!(
         "{:>7}{:>9}{:>11}  {bar:<BAR$}{:>6}{:>10}{:>7}{speedup:>9}{mark}\n",
-        row.workers,
+        row.tried.workers,
         format!("{:.0} ms", row.first_batch.as_secs_f64() * 1000.0),
         known(rate(row).map(|rate| format!("{rate:.1}"))),
         known(row.steady.map(|steady| steady.wait)),
@@ -58,7 +58,7 @@ fn bar(share: f64, ascii: bool) -> String {
 pub fn conclusion(sweep: &Sweep) -> String {
     let cpus = sweep.cpus_allowed;
     let mut lines = vec![String::new()];
-    let most = sweep.rows.iter().map(|row| row.workers).max();
+    let most = sweep.rows.iter().map(|row| row.tried.workers).max();
     match (sweep.knee(), most) {
         (Some(knee), Some(most)) if knee < most => {
             lines.push(format!(
@@ -96,7 +96,7 @@ pub fn conclusion(sweep: &Sweep) -> String {
     }
     let not_set = sweep.rows.iter().filter_map(|row| {
         let why = row.not_set.as_ref()?;
-        Some(format!("? {}: {why}", counted(row.workers, "worker")))
+        Some(format!("? {}: {why}", counted(row.tried.workers, "worker")))
     });
     lines.extend(not_set);
     lines
@@ -106,20 +106,20 @@ pub fn conclusion(sweep: &Sweep) -> String {
 
 /// Whether this many workers use all CPUs. Workers that mostly sleep do not; if their CPU time is unknown, they do.
 fn fills_the_cpus(sweep: &Sweep, count: u32) -> bool {
-    let row = sweep.rows.iter().find(|row| row.workers == count);
+    let row = sweep.rows.iter().find(|row| row.tried.workers == count);
     let cores = row.and_then(|row| row.worker_cpu);
     cores.is_none_or(|cores| cores >= 0.5 * f64::from(sweep.cpus_allowed))
 }
 
 /// Returns the rows with other prefetch factors; empty if none was tried.
 pub fn prefetch(sweep: &Sweep) -> String {
-    let name = |row: &SweepRow| known(row.prefetch_factor);
+    let name = |row: &SweepRow| known(row.tried.prefetch_factor);
     table("PREFETCH", &sweep.prefetch, name)
 }
 
 /// Returns the rows with pageable and with pinned memory; empty if that was not tried.
 pub fn memory(sweep: &Sweep) -> String {
-    let name = |row: &SweepRow| match row.pin_memory {
+    let name = |row: &SweepRow| match row.tried.pin_memory {
         Some(true) => "pinned".to_owned(),
         Some(false) => "pageable".to_owned(),
         None => "n/a".to_owned(),
@@ -142,7 +142,7 @@ fn table(title: &str, rows: &[SweepRow], name: impl Fn(&SweepRow) -> String) -> 
         format!(
             "{:<10}{:>9}{:>11}{:>7}{:>9}{:>9}{mark}\n",
             name(row),
-            row.workers,
+            row.tried.workers,
             known(steady.map(|steady| format!("{:.1}", steady.batches_per_s))),
             known(steady.map(|steady| steady.wait)),
             known(steady.map(|steady| format!("{:.1} ms", steady.step.as_secs_f64() * 1000.0))),

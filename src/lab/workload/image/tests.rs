@@ -102,7 +102,7 @@ fn a_missing_or_damaged_file_is_named() {
     let mut planes = vec![0.0; 3 * 64 * 64];
     fs::remove_file(set.path(0)).unwrap();
     let error = loader.load(0, &mut planes).unwrap_err();
-    assert!(matches!(error, DatasetError::Unreadable { .. }), "{error}");
+    assert!(error.message.starts_with("cannot read "), "{error}");
     // A truncated file, one that is not an image, and one of another size.
     let whole = fs::read(set.path(1)).unwrap();
     fs::write(set.path(1), &whole[..whole.len() / 2]).unwrap();
@@ -110,10 +110,10 @@ fn a_missing_or_damaged_file_is_named() {
     fs::write(set.path(3), plain(16, [1, 2, 3])).unwrap();
     for index in 1..4 {
         let error = loader.load(index, &mut planes).unwrap_err();
-        assert!(matches!(error, DatasetError::Damaged { .. }), "{error}");
         let name = set.path(index).display().to_string();
-        assert!(error.to_string().contains(&name) && error.hint().contains(&name));
-        assert!(!error.to_string().contains('\n'), "{error}");
+        let damaged = format!("{name} is damaged: ");
+        assert!(error.message.starts_with(&damaged), "{error}");
+        assert!(error.hint.contains(&name), "{}", error.hint);
     }
 }
 

@@ -1,8 +1,8 @@
 //! The source of the trainer's batches: the loader, or a few of its batches that are reused, to measure training as if
 //! loading took no time.
 
-use crate::lab::workload::error::WorkloadError;
-use crate::lab::workload::message::ReadyBatch;
+use crate::error::Hinted;
+use crate::lab::workload::message::BatchMessage;
 use crate::lab::workload::settings::JobSettings;
 use crate::lab::workload::worker_pool::WorkerPool;
 use crate::launch::Cache;
@@ -19,12 +19,12 @@ pub(super) struct BatchSource {
 
 #[derive(Debug, Clone, Copy)]
 enum Current {
-    Loaded(ReadyBatch),
+    Loaded(BatchMessage),
     Cached(usize),
 }
 
 impl BatchSource {
-    pub(super) fn start(settings: &JobSettings) -> Result<Self, WorkloadError> {
+    pub(super) fn start(settings: &JobSettings) -> Result<Self, Hinted> {
         Ok(Self {
             loader: WorkerPool::start(settings)?,
             current: None,
@@ -39,21 +39,12 @@ impl BatchSource {
         self.loader.ready()
     }
 
-    /// Waits for the next batch.
-    pub(super) fn fetch(&mut self) -> Result<(), WorkloadError> {
-        if !self.fetch_cached() {
-            let ready = self.loader.next()?;
-            self.fetched_from_loader(ready);
-        }
-        Ok(())
-    }
-
-    /// Fetches the next batch if that needs no waiting; returns whether it did.
-    pub(super) fn fetch_if_ready(&mut self) -> Result<bool, WorkloadError> {
+    /// Fetches the next batch; returns `false` if that needs waiting, unless it is to `wait` for it.
+    pub(super) fn fetch(&mut self, wait: bool) -> Result<bool, Hinted> {
         if self.fetch_cached() {
             return Ok(true);
         }
-        let ready = self.loader.next_if_ready()?;
+        let ready = self.loader.next(wait)?;
         if let Some(ready) = ready {
             self.fetched_from_loader(ready);
         }
@@ -88,7 +79,7 @@ impl BatchSource {
         true
     }
 
-    fn fetched_from_loader(&mut self, ready: ReadyBatch) {
+    fn fetched_from_loader(&mut self, ready: BatchMessage) {
         self.fetched += 1;
         self.current = Some(Current::Loaded(ready));
         // The cache is filled with the last batches before loading stops.
