@@ -28,6 +28,7 @@ mod thread_view;
 mod tracked_iterator;
 mod trainer_thread;
 mod turns;
+mod visible_waits;
 mod waits;
 mod waits_on;
 mod worker_view;

@@ -12,10 +12,12 @@ use super::gil_wait::GilWait;
 use super::iterators::Iterators;
 use super::loader_threads::LoaderThreads;
 use super::object_queue::ObjectQueue;
+use super::paced::is_due_at_odd_moment;
 use super::python_view::PythonView;
 use super::segments::{MIN_INTERVAL, MIN_INTERVAL_AFTER_WAIT, Segments};
 use super::thread_view::{Polled, ThreadView};
 use super::trainer_thread::TrainerThread;
+use super::visible_waits::VisibleWaits;
 use super::waits::TrainerWaits;
 use super::{MainSeen, SLOTS, WatchedRank, count_activity};
 use crate::sample::PollTrace;
@@ -44,10 +46,7 @@ pub(super) struct MainView {
     /// How often it had been put on a CPU when its newest stack was read; `None` if it was not asleep then.
     asleep_at_stack: Option<u64>,
     iterators: Iterators,
-    /// Result pipes, as descriptors of the trainer.
-    result_fds: Vec<i32>,
-    /// Descriptors that it polled while its stack showed it waiting for a batch.
-    polled: Vec<i32>,
+    visible: VisibleWaits,
     has_workers: bool,
     accelerated: bool,
     /// How often it had been put on a CPU when it was last seen to wait; `None` once it has run since.
@@ -78,8 +77,7 @@ impl MainView {
             stack_at: Duration::ZERO,
             asleep_at_stack: None,
             iterators: Iterators::default(),
-            result_fds: Vec::new(),
-            polled: Vec::new(),
+            visible: VisibleWaits::of(&proc_root.join(rank.key.pid.to_string())),
             has_workers: false,
             accelerated: true,
             run_before_wait: None,
@@ -111,7 +109,7 @@ impl MainView {
             self.python.refuse();
         }
         let pipes = rank.loaders.iter().filter_map(|loader| loader.pipe);
-        self.result_fds = pipes.map(|pipe| pipe.fd).collect();
+        self.visible.follow(pipes);
         self.accelerated = rank.accelerated;
         self.has_workers = rank.loaders.iter().any(|loader| !loader.workers.is_empty());
         self.pin_thread = rank
@@ -202,6 +200,7 @@ impl MainView {
             return Doing::Stopped;
         }
         let about_to_run = poll.is_about_to_run(self.run_before_wait, times);
+        self.check_lock(poll, times);
         let at_queue = !for_gil && self.is_waiting(poll);
         let waits = at_queue || (!for_gil && about_to_run);
         // It may go on to its own loader without a stack between.
@@ -227,17 +226,26 @@ impl MainView {
         }
     }
 
-    /// Whether a stack must be read. A wait that is visible without a stack needs one only to find whose queue it is,
-    /// and which thread trains.
+    /// Compares a wait on a lock that is visible without a stack to the stack that was read in it, if one was.
+    fn check_lock(&mut self, poll: Polled, times: Option<u64>) {
+        let since_stack = times.is_some() && times == self.asleep_at_stack;
+        let outside = since_stack && self.in_loader == Some(InLoader::Outside);
+        if outside && poll.blocked == Blocked::Lock && self.is_waiting(poll) {
+            self.visible.locks_elsewhere();
+            self.beats.restart_counts(false);
+        }
+    }
+
+    /// Whether a stack must be read. A wait that is visible without a stack needs one only to find whose queue it is
+    /// and which thread trains, and one on a lock to see now and then that it is one.
     /// If there are only PyTorch's workers, a trainer in a timer is outside the loader, unless it was seen to sleep there.
     fn needs_stack(&mut self, now: Duration, poll: Polled, waits: bool) -> bool {
         if waits {
             let of_unknown = self.iterators.batches(poll.polled).is_none();
-            return of_unknown || (!self.beside && self.trainer.is_due(now));
+            let lock = poll.blocked == Blocked::Lock && self.visible.lock_is_due(now);
+            return of_unknown || lock || (!self.beside && self.trainer.is_due(now));
         }
-        // At odd moments, so that stacks are not in step with the job.
-        let odd = f64::from(self.stack_at.subsec_nanos() % 1000) / 1000.0;
-        let old = now.saturating_sub(self.stack_at) >= STACK_AFTER.mul_f64(0.5 + odd);
+        let old = is_due_at_odd_moment(self.stack_at, now, STACK_AFTER);
         let queue = self.queue.is_known() && !self.iterators.has_any();
         let inside = self.iterators.loads_in_main() || self.slept_inside.is_some();
         let other = self.fed.shows_more(now) || queue || inside;
@@ -252,8 +260,10 @@ impl MainView {
     /// Whether it is blocked until the loader hands over a batch. Without pinning, it polls the result pipe.
     fn is_waiting(&self, poll: Polled) -> bool {
         match (poll.blocked, poll.polled) {
-            (Blocked::Lock, _) => self.is_at_pin_thread(poll) == Some(false),
-            (Blocked::Poll, Some(fd)) => self.result_fds.contains(&fd) || self.polled.contains(&fd),
+            (Blocked::Lock, _) => {
+                self.visible.is_locked_for_batches() && self.is_at_pin_thread(poll) == Some(false)
+            }
+            (Blocked::Poll, Some(fd)) => self.visible.is_polled_for_batches(fd),
             // Without its stack, a main thread with workers that is in `poll` is assumed to wait for them.
             (Blocked::Poll, None) if self.pin_thread.is_some() => false,
             (Blocked::Poll, None) => self.has_workers && !self.thread.attachable(),
@@ -297,9 +307,8 @@ impl MainView {
         let stack = &self.fed.last;
         if let (InLoader::Waiting, Some(fd)) = (stack.loader, poll.polled)
             && !stack.dispatched
-            && !self.polled.contains(&fd)
         {
-            self.polled.push(fd);
+            self.visible.add(fd);
         }
         self.queue.poll(now, stack.queue);
         let knows = self.fed.is_pytorch() || self.fed.is_seen() || by_pytorch;
@@ -312,7 +321,7 @@ impl MainView {
             return self.switch_thread(view, true);
         }
         if let Some(address) = stack.iterator {
-            let polled = poll.polled.filter(|fd| self.result_fds.contains(fd));
+            let polled = poll.polled.filter(|fd| self.visible.is_result_pipe(*fd));
             self.iterators.met(stacks, address, polled, stack.outer);
         }
         if stack.iterator.is_none() || !self.iterators.has_all() {
@@ -374,7 +383,8 @@ impl MainView {
         seen.threads = self.threads.seen();
         seen.activity.clone_from(&self.activity);
         seen.gil_holders.clone_from(&self.gil.holders);
-        seen.polled = [self.iterators.pipes(), self.polled.clone()].concat();
+        seen.polled = self.iterators.pipes();
+        seen.polled.extend(self.visible.polled());
         seen.python_error = self.python.error().cloned();
     }
 }
