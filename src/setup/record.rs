@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Hinted;
+use crate::launch::before_the_end;
 use crate::options::WatchArgs;
 use crate::record::{self, Recorder, Recording};
 use crate::source::sampler::Options;
@@ -22,6 +23,17 @@ pub(crate) fn finish(recorder: Option<Arc<Recorder>>) -> Result<(), Hinted> {
         Some(gap) => Err(Hinted::new(gap.reason, gap.hint)),
         None => Ok(()),
     }
+}
+
+/// Closes the recording before a signal ends the program.
+///
+/// # Errors
+/// Returns an error if no thread can be started.
+pub(crate) fn finish_on_signals(recorder: &Arc<Recorder>) -> Result<(), Hinted> {
+    // What is recorded ends with its owner, not with this.
+    let recorder = Arc::downgrade(recorder);
+    let close = move || recorder.upgrade().iter().for_each(|it| it.close());
+    before_the_end(close).map_err(|error| Hinted::no_thread(&error))
 }
 
 /// Checks that a recording can be made if one was requested: it begins only when there is something to record.
