@@ -217,6 +217,20 @@ fn lines_say_which_job_follows_one_that_has_ended() {
 }
 
 #[test]
+fn a_job_given_by_its_pid_is_followed_by_its_own_script_alone() {
+    let mut job = StandIn::with_script("given-by-pid.py", 2);
+    let lines = Running::start(&job.pid().to_string());
+    lines.until("lines", |output| output.lines().count() >= 3);
+    job.end();
+    lines.until("the end", |output| output.contains("has ended"));
+    let _other = StandIn::with_script("of-somebody-else.py", 2);
+    let again = StandIn::with_script("given-by-pid.py", 2);
+    let said = format!("  now watching pid {}: ", again.pid());
+    let seen = lines.until("the same again", |output| output.contains(&said));
+    assert_eq!(seen.matches("now watching").count(), 1, "{seen}");
+}
+
+#[test]
 fn a_trainer_that_becomes_another_program_than_python_has_ended() {
     let job = StandIn::replaced(1);
     let lines = Running::start(&job.pid().to_string());
