@@ -31,15 +31,15 @@ pub fn text(study: &Study, ascii: bool) -> String {
     let rate = study.mean(|run| run.batches_per_s);
     lines.push(entry("batches/s", &per_second(rate), &since));
     let stall = study.mean(|run| run.stall.map(|share| share.0));
-    let rhythm = study.period_batches().map_or_else(
-        || "without a clear rhythm".to_owned(),
-        |period| format!("every {period} batches"),
-    );
-    let rhythm = if stall.is_some_and(|stall| stall > 0.0) {
-        format!("the trainer waits for a batch, {rhythm}")
-    } else {
-        String::new()
+    let rhythm = match study.period_batches() {
+        Some(period) => format!("the trainer waits for a batch, every {period} batches"),
+        None if settings.workers == 1 && settings.load_jitter == 0.0 => {
+            "the trainer waits for each batch".to_owned()
+        }
+        None => "the trainer waits for a batch, without a clear rhythm".to_owned(),
     };
+    let stalls = stall.is_some_and(|stall| stall > 0.0);
+    let rhythm = if stalls { rhythm } else { String::new() };
     lines.push(entry("stalled", &percent(stall.map(Share)), &rhythm));
     let ready = study.mean(|run| run.mean_ready);
     let empty = study.mean(|run| run.empty.map(|share| share.0)).map(Share);
