@@ -101,12 +101,12 @@ fn a_line_has_waits_and_steps_of_the_window_and_else_the_figures_of_its_interval
     let mut none = empty_report();
     none.gaps.push(Gap {
         source: "job".to_owned(),
-        reason: "the command has not started Python".to_owned(),
+        reason: "no Python was seen below the command".to_owned(),
         hint: String::new(),
     });
     assert_eq!(
         line(&none),
-        "0 s  no training job yet: the command has not started Python"
+        "0 s  no training job yet: no Python was seen below the command"
     );
     none.candidates = [7, 9].map(candidate).to_vec();
     assert_eq!(
