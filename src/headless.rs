@@ -87,7 +87,7 @@ impl Observer {
             (before != job.key).then(|| format!("now watching pid {}: {}", job.key.pid, command()))
         });
         if let Some(another) = another.filter(|_| !self.how.once && !self.how.json) {
-            writeln!(out, "{:.0} s  {another}", at.as_secs_f64())?;
+            writeln!(out, "{}  {another}", output::time(at.as_secs_f64()))?;
         }
         let ended = sample.job.as_ref().filter(|job| job.ended);
         let ended = ended.map(|job| job.key);
