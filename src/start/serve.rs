@@ -1,5 +1,7 @@
 //! `pipetop serve`: checks that the given files exist, then serves.
 
+use std::ffi::OsStr;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use super::target::no_target_error;
@@ -31,6 +33,14 @@ pub(super) fn run(args: ServeArgs, places: &PathArgs) -> Result<ExitCode, Hinted
     let mut endpoints = endpoints(args.web);
     if endpoints.listen.is_empty() && args.textfile.is_none() {
         endpoints.listen.push(ADDRESS.to_owned());
+    }
+    let file = args.textfile.as_deref();
+    if file.is_some_and(|file| file.extension() != Some(OsStr::new("prom"))) {
+        // If the output is closed, there is nothing to do.
+        let _ = writeln!(
+            std::io::stderr(),
+            "note: the node exporter reads only files whose names end in .prom"
+        );
     }
     let exporter = Exporter {
         options: sampling(places, &config, target),
