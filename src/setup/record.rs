@@ -52,7 +52,7 @@ pub(crate) fn note_if_cut(recording: &Recording, file: &Path) {
         // If the output is closed, there is nothing to do.
         let _ = writeln!(
             std::io::stderr(),
-            "note: {} is truncated or still being written: showing it up to the last complete sample",
+            "note: {} is truncated, damaged or still being written: showing it up to the last complete sample",
             printable(&file.display().to_string())
         );
     }
