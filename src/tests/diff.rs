@@ -148,3 +148,25 @@ fn the_waits_have_the_interval_of_the_report() {
     report.verdict.wait_interval = None;
     assert_eq!(side(&report), Some([Share(0.6), Share(0.61)]));
 }
+
+#[test]
+fn a_change_is_that_of_the_figures_beside_it() {
+    let with = |file: &str, wait: f64, step: f64| Side {
+        wait_share: Some(Share(wait)),
+        step_ms: Some(step),
+        ..side(file, 9.7, Some(0.2))
+    };
+    let page = Comparison::new(with("a", 0.7342, 38.24), with("b", 0.7361, 38.26));
+    let page = text(&page);
+    let line = |name: &str| {
+        let line = page.lines().find(|line| line.starts_with(name));
+        line.expect("a row").split_whitespace().collect::<Vec<_>>()
+    };
+    assert_eq!(line("wait")[1..3], ["73", "%"]);
+    assert_eq!(line("wait")[4..6], ["74", "%"]);
+    assert_eq!(line("wait")[7..], ["+1", "point"]);
+    assert_eq!(
+        line("step")[1..],
+        ["38.2", "ms", "38.3", "ms", "+0.1", "ms"]
+    );
+}
