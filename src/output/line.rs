@@ -54,13 +54,15 @@ pub(crate) fn time(seconds: f64) -> String {
 fn judgement(headline: &Headline) -> String {
     let Headline {
         kind,
-        loss: [.., why],
+        loss: [_, short, shortest],
         cause,
         certainty,
     } = headline;
     let cause = cause
         .as_ref()
         .map_or_else(String::new, |cause| format!(" ({cause})"));
+    // A line of a log has more room than the smallest screen.
+    let why = if shortest.is_empty() { short } else { shortest };
     let certainty = certainty.as_ref().unwrap_or(why);
     format!("{kind}{cause}  {certainty}").trim_end().to_owned()
 }

@@ -107,6 +107,17 @@ fn a_line_has_waits_and_steps_of_the_window_and_else_the_figures_of_its_interval
         short.latest.at_seconds = Some(at);
         assert!(line(&short).starts_with(&format!("{said}  wait")), "{at}");
     }
+    let mut unknown = full_report();
+    let headline = &mut unknown.verdict.headline;
+    headline.kind = "UNKNOWN".to_owned();
+    headline.loss =
+        ["the evidence is inconclusive", "not enough can be seen", ""].map(str::to_owned);
+    (headline.cause, headline.certainty) = (None, None);
+    let said = line(&unknown);
+    assert!(
+        said.ends_with("  UNKNOWN  not enough can be seen"),
+        "{said}"
+    );
     let mut none = empty_report();
     none.gaps.push(Gap {
         source: "job".to_owned(),
