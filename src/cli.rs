@@ -294,7 +294,8 @@ fn stop(error: &clap::Error, line: &[OsString]) -> Stop {
     });
     // An unexpected argument may be a command that belongs after `--`.
     let option = message.starts_with("unexpected argument '-");
-    let command = (text.contains("<COMMAND>") && !option)
+    let conflict = message.contains("cannot be used with");
+    let command = (text.contains("<COMMAND>") && !option && !conflict)
         .then(|| "put your command after `--`, as in `-- python train.py`".to_owned());
     let name = command_of(line);
     let habit = habit(&message).filter(|_| name == "pipetop");

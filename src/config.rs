@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use columns::Column;
-pub use file::{Ascii, ConfigError, INTERVALS};
+pub use file::{ALL_OPTIONS, Ascii, ConfigError, INTERVALS, gpu_name};
 pub use keymap::Keymap;
 pub use theme::{Role, Theme, ThemeName};
 

@@ -42,6 +42,7 @@ impl Side {
         let ranks = report.job.as_ref().map_or(&[][..], |job| &job.ranks);
         let judged = |rank: &&RankReport| Some(rank.pid) == report.verdict.pid;
         let rank = ranks.iter().find(judged).or(ranks.first());
+        let judged_wait = report.verdict.wait_interval;
         let step = rank.map(|rank| &rank.step);
         let queue = rank.and_then(|rank| rank.queue.as_ref());
         let reported = || {
@@ -56,7 +57,8 @@ impl Side {
             cause: report.verdict.cause,
             pace: pace.or_else(reported),
             wait_share: rank.and_then(|rank| rank.wait_share),
-            wait_interval: rank.and_then(|rank| rank.wait_interval),
+            // As the report gives it: a rank's own says only how well its waits could be measured.
+            wait_interval: judged_wait.or_else(|| rank.and_then(|rank| rank.wait_interval)),
             step_ms: step.and_then(|step| step.step_ms),
             load_ms: step.and_then(|step| step.load_ms),
             queue_ready: queue.map(|queue| queue.ready),

@@ -15,6 +15,7 @@ use crate::record::{Recording, SOURCE};
 use crate::report::Report;
 use crate::sample::Sample;
 use crate::source::Source;
+use crate::source::gpu::SELECTION;
 use crate::source::sampler::Options;
 use crate::units::ProcessKey;
 use crate::verdict::Kind;
@@ -86,7 +87,7 @@ impl Observer {
             (before != job.key).then(|| format!("now watching pid {}: {}", job.key.pid, command()))
         });
         if let Some(another) = another.filter(|_| !self.how.once && !self.how.json) {
-            writeln!(out, "{:.0} s  {another}", at.as_secs_f64())?;
+            writeln!(out, "{}  {another}", output::time(at.as_secs_f64()))?;
         }
         let ended = sample.job.as_ref().filter(|job| job.ended);
         let ended = ended.map(|job| job.key);
@@ -156,11 +157,11 @@ pub fn observe(
     // Jobs that pipetop has not launched may be followed by another one.
     let to_its_end = how.once || matches!(options.target, Target::Launched(_));
     let mut observer = Observer::new(how, interval);
-    let mut recording = RecordingWatch::default();
+    let mut warnings = Warnings::default();
     let mut written = Ok(false);
     for sample in Source::job(options, job)? {
         let sample = sample?;
-        recording.check(&sample);
+        warnings.check(&sample);
         // One that cannot be read so far, for lack of descriptors, has not ended.
         let unread = sample.gaps.iter().any(|gap| gap.source == "job");
         let ended = sample.job.as_ref().map_or(!unread, |job| job.ended);
@@ -191,18 +192,23 @@ pub(crate) fn all_written<T>(written: std::io::Result<T>) -> Result<(), Hinted> 
     error.map_or(Ok(()), Err)
 }
 
-/// Warns once, without delay, that the recording has stopped.
+/// Warns once of what the user asked for and does not get: a recording, or a GPU.
 #[derive(Debug, Default)]
-pub struct RecordingWatch {
-    warned: bool,
+pub struct Warnings {
+    /// The sources that were warned of.
+    said: Vec<&'static str>,
 }
 
-impl RecordingWatch {
+impl Warnings {
     pub fn check(&mut self, sample: &Sample) {
-        let mut gaps = sample.gaps.iter().filter(|_| !self.warned);
-        if let Some(gap) = gaps.find(|gap| gap.source == SOURCE) {
-            write_error(format_args!("warning: {}", gap.reason));
-            self.warned = true;
+        for source in [SOURCE, SELECTION] {
+            if self.said.contains(&source) {
+                continue;
+            }
+            for gap in sample.gaps.iter().filter(|gap| gap.source == source) {
+                write_error(format_args!("warning: {}", gap.reason));
+                self.said.push(source);
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ mod process;
 mod tree;
 
 pub use candidates::{Candidate, NoTarget, Target, below, resolve};
-pub use command::{keeps_hook_out, script};
+pub use command::{keeps_hook_out, script, script_name};
 pub use loaders::{Loader, ResultPipe, loaders};
 pub use process::{BUILTIN_COMMAND, BUILTIN_MESSAGE, PipeEnd, Process, Tree};
 #[cfg(feature = "lab")]

@@ -29,6 +29,7 @@ pub use log::{Kept, Log};
 pub use protocol::{Ending, LaunchSpec, SupervisorEvent};
 pub use running::{CommandHandle, LaunchError, OutputTarget, Running};
 pub use signals::Forward;
+pub use signals::before_the_end;
 #[cfg(feature = "lab")]
 pub use signals::not_ignored;
 #[cfg(feature = "lab")]

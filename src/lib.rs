@@ -39,6 +39,7 @@ mod logging;
 mod model;
 mod options;
 mod output;
+mod plain_toml;
 mod probe;
 mod record;
 mod regular_file;

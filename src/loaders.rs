@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 
 use crate::folders;
+use crate::plain_toml::{Wrong, plain};
 use crate::regular_file;
 use crate::units::printable;
 
@@ -245,7 +246,9 @@ impl Names {
         toml::from_str(text).map_err(|error: toml::de::Error| {
             let before = error.span().map_or("", |span| &text[..span.start]);
             let line = 1 + before.matches('\n').count();
-            format!("{line}: {}", error.message())
+            let Wrong { message, hint } = plain(error.message());
+            let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
+            printable(&format!("{line}: {message}{hint}"))
         })
     }
 

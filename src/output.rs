@@ -11,6 +11,6 @@ mod tests;
 mod text;
 
 pub(crate) use format::command;
-pub(crate) use line::line;
+pub(crate) use line::{line, time};
 pub(crate) use markdown::markdown;
 pub(crate) use text::text;

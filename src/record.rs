@@ -41,7 +41,8 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Writes samples on its own thread. Dropping it writes the remaining ones.
 #[derive(Debug)]
 pub struct Recorder {
-    samples: Option<SyncSender<Sample>>,
+    /// `None` once it is closed.
+    samples: Mutex<Option<SyncSender<Sample>>>,
     done: Mutex<Receiver<()>>,
     /// Why recording stopped.
     failure: Arc<Mutex<Option<Gap>>>,
@@ -79,7 +80,7 @@ impl Recorder {
         };
         spawn("recorder", work).map_err(|error| RecordError::Thread { error })?;
         Ok(Self {
-            samples: Some(samples),
+            samples: Mutex::new(Some(samples)),
             done: Mutex::new(done),
             failure,
             lost: AtomicU64::new(0),
@@ -102,7 +103,7 @@ impl Recorder {
                 "record to a faster disk",
             ));
         }
-        match self.samples.as_ref()?.try_send(sample) {
+        match lock(&self.samples).as_ref()?.try_send(sample) {
             Ok(()) => self.lost.store(0, Ordering::Relaxed),
             Err(TrySendError::Full(_)) => self.lost.store(lost + 1, Ordering::Relaxed),
             Err(TrySendError::Disconnected(_)) => return failure(),
@@ -111,14 +112,15 @@ impl Recorder {
     }
 
     /// Writes the remaining samples. Returns `None` if all queued samples are in the file, else the reason.
-    pub fn finish(mut self) -> Option<Gap> {
+    pub fn finish(self) -> Option<Gap> {
         self.close();
         self.failure.lock().ok()?.take()
     }
 
-    fn close(&mut self) {
+    /// Writes the remaining samples, and takes no more.
+    pub(crate) fn close(&self) {
         // A disk that hangs must not block the end of the program: a recording can be read without its end.
-        if self.samples.take().is_some()
+        if lock(&self.samples).take().is_some()
             && let Ok(done) = self.done.lock()
         {
             let _ = done.recv_timeout(EXIT_TIMEOUT);

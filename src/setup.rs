@@ -24,6 +24,7 @@ use crate::source::sampler::Options;
 use crate::units::printable;
 use crate::verdict::Kind;
 
+use record::finish_on_signals;
 pub(crate) use record::{can as can_record, finish, note_if_cut, with as recorded};
 pub(crate) use web::{endpoints, served};
 
@@ -126,6 +127,9 @@ pub(crate) fn show(
         let _ = print_final_lines(outcome.verdict.into_iter().chain(recorded));
         finish(recorder)?;
         return Ok(exit_code(outcome.kind, &watch.fail_if));
+    }
+    if let Some(recorder) = &recorder {
+        finish_on_signals(recorder)?;
     }
     let how = observation(watch, false);
     let kind = observe(options, job, how, &mut std::io::stdout())?;

@@ -13,7 +13,11 @@ use toml::Spanned;
 use super::columns::Column;
 use super::keymap::{Bindings, KeyPress};
 use super::theme::{Colour, Role, ThemeName};
+use crate::plain_toml::{Wrong, plain};
 use crate::regular_file;
+
+/// Where to look if it is not known what was meant.
+pub const ALL_OPTIONS: &str = "`pipetop config` prints the default file with every option";
 
 /// Most bytes of the file, more than a thousand times the default file. A longer file is something else.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -41,14 +45,15 @@ pub(super) struct File {
 #[serde(untagged, expecting = "not a GPU index or UUID")]
 pub(super) enum GpuName {
     Index(u32),
-    Uuid(String),
+    #[serde(deserialize_with = "gpu")]
+    Name(String),
 }
 
 impl GpuName {
     pub(super) fn into_string(self) -> String {
         match self {
             Self::Index(index) => index.to_string(),
-            Self::Uuid(uuid) => uuid,
+            Self::Name(name) => name,
         }
     }
 }
@@ -77,20 +82,29 @@ pub enum ConfigError {
         line: usize,
         column: usize,
         message: String,
+        /// What was probably meant.
+        hint: Option<String>,
     },
 }
 
 impl ConfigError {
-    /// Returns what to try: the name that was probably meant, or else where every option is described.
-    pub fn hint(&self) -> String {
-        let suggestion = match self {
+    /// Returns what was probably meant, if that is known.
+    pub fn meant(&self) -> Option<&str> {
+        match self {
             Self::Read { .. } => None,
-            Self::Wrong { message, .. } => suggestion(message),
-        };
-        suggestion.map_or_else(
-            || "`pipetop config` prints the default file with every option".to_owned(),
-            |name| format!("did you mean `{name}`? `pipetop config` lists every option"),
-        )
+            Self::Wrong { hint, .. } => hint.as_deref(),
+        }
+    }
+
+    /// Returns what to try: what was probably meant, or else where every option is described.
+    pub fn hint(&self) -> String {
+        match self.meant() {
+            Some(meant) if meant.ends_with('?') => {
+                format!("{meant} `pipetop config` lists every option")
+            }
+            Some(meant) => format!("{meant}; `pipetop config` lists every option"),
+            None => ALL_OPTIONS.to_owned(),
+        }
     }
 
     /// Returns the line, counted from 1. `None` if the file could not be read at all.
@@ -106,28 +120,16 @@ impl ConfigError {
         let start = span.map_or(0, |span| span.start).min(text.len());
         let before = text.get(..start).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let Wrong { message, hint } = plain(message);
         Self::Wrong {
             path: path.to_owned(),
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
             // The message may quote the file.
-            message: crate::units::printable(message),
+            message: crate::units::printable(&message),
+            hint,
         }
     }
-}
-
-/// Returns the known name that is most similar to an unknown one; serde lists them all in backticks.
-fn suggestion(message: &str) -> Option<&str> {
-    const MIN_SIMILARITY: f64 = 0.8;
-    let mut names = message.strip_prefix("unknown ")?.split('`').skip(1);
-    let unknown = names.next()?;
-    names
-        .skip(1)
-        .step_by(2)
-        .map(|name| (strsim::jaro_winkler(unknown, name), name))
-        .filter(|(alike, _)| *alike >= MIN_SIMILARITY)
-        .max_by(|one, other| one.0.total_cmp(&other.0))
-        .map(|(_, name)| name)
 }
 
 pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
@@ -156,11 +158,7 @@ pub(super) fn without_line(text: &str, line: usize) -> Option<String> {
 }
 
 pub(super) fn parse(path: &Path, text: &str) -> Result<File, ConfigError> {
-    toml::from_str(text).map_err(|error| {
-        let message = error.message().trim().replace('\n', " ");
-        let message = message.replace("expected usize", "expected a whole number");
-        ConfigError::at(path, text, error.span(), &message)
-    })
+    toml::from_str(text).map_err(|error| ConfigError::at(path, text, error.span(), error.message()))
 }
 
 fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
@@ -173,6 +171,20 @@ fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::E
         ));
     }
     Ok(Some(length))
+}
+
+/// Returns the name of a GPU as the driver knows it: its index or its UUID.
+pub fn gpu_name(text: &str) -> Option<String> {
+    if let Ok(index) = text.parse::<u32>() {
+        return Some(index.to_string());
+    }
+    let is_uuid = text.starts_with("GPU-") || text.starts_with("MIG-");
+    is_uuid.then(|| text.to_owned())
+}
+
+fn gpu<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let text = String::deserialize(from)?;
+    gpu_name(&text).ok_or_else(|| serde::de::Error::custom("no name of a GPU"))
 }
 
 fn mebibytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {

@@ -153,7 +153,7 @@ fn terminals_that_cannot_show_more_get_ascii_and_no_colour_is_obeyed() {
 fn errors_name_file_line_and_column() {
     assert_eq!(
         message("interval = \"1s\"\nasci = \"auto\"\n"),
-        "my.toml:2:1: unknown field `asci`, expected one of `interval`, `ascii`, `theme`, `mouse`, `gpu`, `columns`, `past-mib`, `keys`, `colours`"
+        "my.toml:2:1: unknown option `asci`"
     );
     assert_eq!(
         message("[keys]\nquit = [\"q\", \"hyper-q\"]"),
@@ -171,7 +171,7 @@ fn errors_name_file_line_and_column() {
         message("interval = \"1ms\""),
         "my.toml:1:12: interval must be between 100ms and 1m"
     );
-    assert!(message("[keys]\nfly = [\"x\"]").starts_with("my.toml:2:1: unknown variant `fly`"));
+    assert!(message("[keys]\nfly = [\"x\"]").starts_with("my.toml:2:1: unknown name `fly`"));
 }
 
 #[test]
@@ -182,6 +182,17 @@ fn a_hint_names_what_was_probably_meant() {
     assert!(hint("[keys]\nfilte = [\"x\"]").starts_with("did you mean `filter`?"));
     assert!(hint("xyz = 1").starts_with("`pipetop config` prints"));
     assert!(hint("interval = 5").starts_with("`pipetop config` prints"));
+    assert!(hint("columns = [\"foo\"]").starts_with("possible values: pid, now, "));
+}
+
+#[test]
+fn a_gpu_is_named_as_on_the_command_line() {
+    let gpus = |text: &str| from(text).expect("right").gpus.expect("some");
+    assert_eq!(gpus("gpu = [1, \"02\", \"GPU-8f\"]"), ["1", "2", "GPU-8f"]);
+    assert_eq!(
+        message("gpu = [\"first\"]"),
+        "my.toml:1:7: not a GPU index or UUID"
+    );
 }
 
 #[test]

@@ -17,10 +17,15 @@ pub(crate) fn text(comparison: &Comparison) -> String {
     let times = comparison
         .speedup
         .map(|speedup| format!("{:.2}x", speedup.ratio));
+    // Of the figures as they are shown, so that the line adds up.
     let points = |of: fn(&Side) -> Option<Share>| {
-        Some(signed_points(of(after)?.percent() - of(before)?.percent()))
+        let shown = |side| Some(of(side)?.percent().round());
+        Some(signed_points(shown(after)? - shown(before)?))
     };
-    let longer = |of: fn(&Side) -> Option<f64>| Some(signed_ms(of(after)? - of(before)?));
+    let longer = |of: fn(&Side) -> Option<f64>| {
+        let shown = |side| Some((of(side)? * 10.0).round() / 10.0);
+        Some(signed_ms(shown(after)? - shown(before)?))
+    };
     let rows = [
         [
             String::new(),
@@ -137,7 +142,9 @@ fn signed_ms(ms: f64) -> String {
 }
 
 fn signed_points(points: f64) -> String {
-    signed(&format!("{points:+.0} points"))
+    let one = (0.5..1.5).contains(&points.abs());
+    let plural = if one { "" } else { "s" };
+    signed(&format!("{points:+.0} point{plural}"))
 }
 
 /// Returns the change without its sign if it is shown as 0: that has no direction.
@@ -153,7 +160,7 @@ mod tests {
     #[test]
     fn a_change_of_0_has_no_sign() {
         let points = [-0.4, 0.4, -0.6, 0.6].map(signed_points);
-        assert_eq!(points, ["0 points", "0 points", "-1 points", "+1 points"]);
+        assert_eq!(points, ["0 points", "0 points", "-1 point", "+1 point"]);
         let ms = [-0.04, 0.04, -0.06, 10.0].map(signed_ms);
         assert_eq!(ms, ["0.0 ms", "0.0 ms", "-0.1 ms", "+10.0 ms"]);
     }

@@ -30,6 +30,18 @@ pub fn script(line: &str) -> String {
     }
 }
 
+/// Returns the script or module that Python runs: what a later start of the same job has in common with it.
+pub fn script_name(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
+    let (program, arguments) = words.split_first()?;
+    let python = file_name(program).starts_with("python");
+    match after_options(python.then_some(arguments)?, |_| {}) {
+        PythonTarget::Script(script, _) => Some(file_name(script).to_owned()),
+        PythonTarget::Module(module, _) => Some(module.to_owned()),
+        PythonTarget::Code | PythonTarget::Nothing => None,
+    }
+}
+
 /// Returns the option by which the command is a Python that loads no code of others at its start: `S` in `python -uS` leaves
 /// out `site`, `E` and `I` the folders of `PYTHONPATH`.
 pub fn keeps_hook_out(command: &[OsString]) -> Option<char> {
@@ -113,7 +125,23 @@ fn joined(first: &str, rest: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{keeps_hook_out, script};
+    use super::{keeps_hook_out, script, script_name};
+
+    #[test]
+    fn the_next_start_of_a_job_has_the_script_or_module_of_the_last() {
+        for (line, name) in [
+            (
+                "/usr/bin/python3 -u /home/me/train.py --lr 1",
+                Some("train.py"),
+            ),
+            ("python -m package.train train.py", Some("package.train")),
+            ("python3 -c import train", None),
+            ("python3", None),
+            ("pipetop builtin-trainer {}", None),
+        ] {
+            assert_eq!(script_name(line).as_deref(), name, "{line}");
+        }
+    }
 
     #[test]
     fn a_python_that_loads_no_hook_is_known_by_its_own_options() {

@@ -6,6 +6,7 @@ use std::io;
 
 use rustix::process::Signal;
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 use super::running::Running;
 use super::supervisor::ENDING;
@@ -58,6 +59,22 @@ impl Forward {
         };
         spawn("signals", forward).map(drop)
     }
+}
+
+/// Calls `work` before a signal ends the program as it does by default.
+///
+/// # Errors
+/// Returns an error if the system refuses, or no thread can be started.
+pub fn before_the_end(work: impl Fn() + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new(not_ignored([Signal::INT, Signal::TERM, Signal::HUP]))?;
+    let wait = move || {
+        for number in signals.forever() {
+            work();
+            // It fails only for a number that is no signal.
+            let _ = emulate_default_handler(number);
+        }
+    };
+    spawn("signals", wait).map(drop)
 }
 
 /// Returns the numbers of these signals, without those that we ignore. All of them if the kernel does not list ignored

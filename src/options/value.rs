@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error;
 
+use crate::config::gpu_name;
 use crate::error::Hinted;
 use crate::job::Target;
 use crate::units::{Pid, Share};
@@ -59,16 +60,12 @@ pub(crate) fn pid(text: &str) -> Result<Target, Hinted> {
 
 /// Parses a GPU as a user names it: by its index as in `nvidia-smi`, or by its UUID.
 pub(crate) fn gpu(text: &str) -> Result<String, Hinted> {
-    if let Ok(index) = text.parse::<u32>() {
-        return Ok(index.to_string());
-    }
-    if text.starts_with("GPU-") || text.starts_with("MIG-") {
-        return Ok(text.to_owned());
-    }
-    Err(Hinted::new(
-        "not a GPU index or UUID",
-        "`nvidia-smi -L` lists them; use --gpu 0,1 or --gpu GPU-8f2a...",
-    ))
+    gpu_name(text).ok_or_else(|| {
+        Hinted::new(
+            "not a GPU index or UUID",
+            "`nvidia-smi -L` lists them; use --gpu 0,1 or --gpu GPU-8f2a...",
+        )
+    })
 }
 
 pub(crate) fn interval(text: &str) -> Result<Duration, Hinted> {

@@ -11,13 +11,13 @@ use crate::units::known;
 /// `12 s  wait 63 %  queue 0.4 of 8  step 38 ms  9.7 batches/s  gpu 37 %  disk 212 MB/s  DATA-BOUND ...`
 pub(crate) fn line(report: &Report) -> String {
     let latest = &report.latest;
-    let seconds = latest.at_seconds.unwrap_or_default();
+    let at = time(latest.at_seconds.unwrap_or_default());
     let Some(job) = &report.job else {
-        return format!("{seconds:.0} s  {}", no_job(report));
+        return format!("{at}  {}", no_job(report));
     };
     let judgement = judgement(&report.verdict.headline);
     if job.ended {
-        return format!("{seconds:.0} s  the job has ended; last verdict: {judgement}");
+        return format!("{at}  the job has ended; last verdict: {judgement}");
     }
     let judged = |rank: &&RankReport| Some(rank.pid) == report.verdict.pid;
     let rank = job.ranks.iter().find(judged).or(job.ranks.first());
@@ -30,7 +30,7 @@ pub(crate) fn line(report: &Report) -> String {
         .as_ref()
         .or(rank.and_then(|rank| rank.queue.as_ref()));
     format!(
-        "{seconds:.0} s  {}wait {}  queue {}  step {}  {}  gpu {}  disk {}  {judgement}",
+        "{at}  {}wait {}  queue {}  step {}  {}  gpu {}  disk {}  {judgement}",
         named.unwrap_or_default(),
         known(rank.and_then(|rank| rank.wait_share)),
         known(queue.map(ready)),
@@ -41,18 +41,28 @@ pub(crate) fn line(report: &Report) -> String {
     )
 }
 
+/// Returns `12 s`; `0.2 s` where the interval is a part of a second.
+pub(crate) fn time(seconds: f64) -> String {
+    const ON_TIME: f64 = 0.05;
+    let whole = (seconds - seconds.round()).abs() < ON_TIME;
+    let decimals = usize::from(!whole);
+    format!("{seconds:.decimals$} s")
+}
+
 /// Returns for example `DATA-BOUND (CPU preprocessing)  88 % sure`; without an answer, the reason replaces the
 /// certainty.
 fn judgement(headline: &Headline) -> String {
     let Headline {
         kind,
-        loss: [.., why],
+        loss: [_, short, shortest],
         cause,
         certainty,
     } = headline;
     let cause = cause
         .as_ref()
         .map_or_else(String::new, |cause| format!(" ({cause})"));
+    // A line of a log has more room than the smallest screen.
+    let why = if shortest.is_empty() { short } else { shortest };
     let certainty = certainty.as_ref().unwrap_or(why);
     format!("{kind}{cause}  {certainty}").trim_end().to_owned()
 }

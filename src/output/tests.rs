@@ -98,15 +98,35 @@ fn a_line_has_waits_and_steps_of_the_window_and_else_the_figures_of_its_interval
     short.latest.step.batches_per_s = Some(0.0);
     assert_eq!(line(&short), line(&full_report()));
     assert_eq!(line(&empty_report()), "0 s  no training job yet");
+    for (at, said) in [
+        (0.1, "0.1 s"),
+        (0.96, "1 s"),
+        (2.004, "2 s"),
+        (7.5, "7.5 s"),
+    ] {
+        short.latest.at_seconds = Some(at);
+        assert!(line(&short).starts_with(&format!("{said}  wait")), "{at}");
+    }
+    let mut unknown = full_report();
+    let headline = &mut unknown.verdict.headline;
+    headline.kind = "UNKNOWN".to_owned();
+    headline.loss =
+        ["the evidence is inconclusive", "not enough can be seen", ""].map(str::to_owned);
+    (headline.cause, headline.certainty) = (None, None);
+    let said = line(&unknown);
+    assert!(
+        said.ends_with("  UNKNOWN  not enough can be seen"),
+        "{said}"
+    );
     let mut none = empty_report();
     none.gaps.push(Gap {
         source: "job".to_owned(),
-        reason: "the command has not started Python".to_owned(),
+        reason: "no Python was seen below the command".to_owned(),
         hint: String::new(),
     });
     assert_eq!(
         line(&none),
-        "0 s  no training job yet: the command has not started Python"
+        "0 s  no training job yet: no Python was seen below the command"
     );
     none.candidates = [7, 9].map(candidate).to_vec();
     assert_eq!(

@@ -157,6 +157,9 @@ pub fn can_create(path: &Path) -> Result<(), RecordError> {
     };
     // The name for the rotated file must be free, too.
     for name in [path, &rotated(path)] {
+        if name.is_dir() {
+            return refused(name, Errno::ISDIR);
+        }
         if name.exists() {
             return refused(name, Errno::EXIST);
         }

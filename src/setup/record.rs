@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Hinted, write_error};
+use crate::launch::before_the_end;
 use crate::options::WatchArgs;
 use crate::record::{self, Recorder, Recording};
 use crate::source::sampler::Options;
@@ -23,6 +24,17 @@ pub(crate) fn finish(recorder: Option<Arc<Recorder>>) -> Result<(), Hinted> {
     }
 }
 
+/// Closes the recording before a signal ends the program.
+///
+/// # Errors
+/// Returns an error if no thread can be started.
+pub(crate) fn finish_on_signals(recorder: &Arc<Recorder>) -> Result<(), Hinted> {
+    // What is recorded ends with its owner, not with this.
+    let recorder = Arc::downgrade(recorder);
+    let close = move || recorder.upgrade().iter().for_each(|it| it.close());
+    before_the_end(close).map_err(|error| Hinted::no_thread(&error))
+}
+
 /// Checks that a recording can be made if one was requested: it begins only when there is something to record.
 ///
 /// # Errors
@@ -37,7 +49,7 @@ pub(crate) fn can(watch: &WatchArgs) -> Result<(), Hinted> {
 pub(crate) fn note_if_cut(recording: &Recording, file: &Path) {
     if recording.cut {
         write_error(format_args!(
-            "note: {} is truncated or still being written: showing it up to the last complete sample",
+            "note: {} is truncated, damaged or still being written: showing it up to the last complete sample",
             printable(&file.display().to_string())
         ));
     }

@@ -63,6 +63,8 @@ const MAX_SAMPLES: usize = 1024;
 /// The driver keeps 10 s of its history: later reads miss some of it.
 const MAX_INTERVAL: Duration = Duration::from_secs(4);
 const SOURCE: &str = "nvml";
+/// Source of the gaps for GPUs that were asked for and are not there.
+pub const SELECTION: &str = "gpu";
 
 impl Gpus {
     /// Opens NVML (`None` = the driver's own library) and reads every GPU that `selection` names once per `interval`. A
@@ -142,10 +144,10 @@ impl Gpus {
         };
         let words = self.shared.selection.iter().flatten();
         words
-            .filter(|word| !board.rows.is_empty() && !names(word))
+            .filter(|word| !names(word))
             .map(|word| {
                 Gap::new(
-                    SOURCE,
+                    SELECTION,
                     format!("no GPU {word:?}"),
                     "`nvidia-smi -L` lists GPU indices and UUIDs",
                 )

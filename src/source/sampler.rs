@@ -15,7 +15,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use crate::background::OwnedThread;
-use crate::job::{Candidate, NoTarget, Target, resolve};
+use crate::job::{Candidate, NoTarget, Target, resolve, script_name};
 use crate::sample::{Gap, GpuSample, JobCandidate, JobSample, PressureSample, Sample};
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
@@ -120,6 +120,8 @@ struct SamplerState {
     others: OtherPrograms,
     boot_ticks: Option<u64>,
     watched: Option<AttachedJob>,
+    /// What the newest job's Python runs.
+    script: Option<String>,
     /// The target before a job was chosen from the list.
     listed: Option<Target>,
     /// When the job was last seen running, in ticks since boot. A process that began earlier is not the next job: it
@@ -158,6 +160,7 @@ impl SamplerState {
             processes: Processes::new(proc_root),
             others: OtherPrograms::new(proc_root),
             watched: None,
+            script: None,
             listed: None,
             ran_at: None,
             candidates: vec![],
@@ -236,12 +239,7 @@ impl SamplerState {
             let recently = |at: Duration| now.saturating_sub(at) < SEARCH_PAUSE;
             if !self.searched_at.is_some_and(recently) {
                 self.searched_at = Some(now);
-                // A process given by PID is not awaited again; any job that begins now is watched.
-                let target = match &self.options.target {
-                    Target::Word(word) => Target::Word(word.clone()),
-                    _ => Target::Any,
-                };
-                self.search(&target, self.ran_at);
+                self.search_next();
             }
         }
         let at = self.clock.now();
@@ -328,6 +326,19 @@ impl SamplerState {
         }
     }
 
+    /// Searches for the job that follows the one that has ended, or for the first one.
+    fn search_next(&mut self) {
+        let Target::Pid(pid) = self.options.target else {
+            return self.search(&self.options.target.clone(), self.ran_at);
+        };
+        // Any other job may be somebody else's.
+        self.search(&Target::Below(pid), self.ran_at);
+        let found = self.watched.as_ref().is_some_and(|job| !job.ended());
+        if let Some(script) = self.script.clone().filter(|_| !found) {
+            self.search(&Target::Word(script), self.ran_at);
+        }
+    }
+
     /// Searches for the job among the processes that began at `since`, in ticks since boot, or later.
     fn search(&mut self, target: &Target, since: Option<u64>) {
         let mut processes = self.discovery.everything();
@@ -357,6 +368,7 @@ impl SamplerState {
         let Some(first) = job.ranks.first() else {
             return;
         };
+        self.script = script_name(&job.command);
         match AttachedJob::attach(&self.options, self.clock, job, *first) {
             Ok(watched) => self.watched = Some(watched),
             Err(error) => self.gaps.push(Gap::new(

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::config::{Config, usual_path};
+use crate::config::{ALL_OPTIONS, Config, usual_path};
 use crate::error::Hinted;
 use crate::loaders::{FILE, Names};
 use crate::options::PathArgs;
@@ -29,13 +29,19 @@ pub(super) fn configuration(file: Option<&Path>, places: &PathArgs) -> Result<Ex
         return print(&mut std::io::stdout(), line.as_bytes());
     };
     let errors = Config::check(path);
-    let hint = match errors.first() {
-        Some(error) => error.hint(),
-        None => NAMES_HINT.to_owned(),
-    };
-    let mut errors = errors.iter().map(ToString::to_string).chain(names);
-    if let Some(first) = errors.next() {
-        return Err(Hinted::new(first, hint).choices(errors));
+    if let [only] = errors.as_slice()
+        && names.is_none()
+    {
+        return Err(Hinted::new(only.to_string(), only.hint()));
+    }
+    let hint = errors.first().map_or(NAMES_HINT, |_| ALL_OPTIONS);
+    let lines = errors.iter().map(|error| match error.meant() {
+        Some(meant) => format!("{error}; {meant}"),
+        None => error.to_string(),
+    });
+    let mut lines = lines.chain(names);
+    if let Some(first) = lines.next() {
+        return Err(Hinted::new(first, hint).choices(lines));
     }
     let line = format!("{}: OK\n", printable(&path.display().to_string()));
     print(&mut std::io::stdout(), line.as_bytes())

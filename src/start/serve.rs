@@ -1,10 +1,11 @@
 //! `pipetop serve`: checks that the given files exist, then serves.
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use super::target::no_target_error;
 use crate::cli::ServeArgs;
-use crate::error::Hinted;
+use crate::error::{Hinted, write_error};
 use crate::options::{PathArgs, WatchArgs};
 use crate::serve::{self, ADDRESS};
 use crate::setup::{config, endpoints, exists, sampling};
@@ -31,6 +32,10 @@ pub(super) fn run(args: ServeArgs, places: &PathArgs) -> Result<ExitCode, Hinted
     let mut endpoints = endpoints(args.web);
     if endpoints.listen.is_empty() && args.textfile.is_none() {
         endpoints.listen.push(ADDRESS.to_owned());
+    }
+    let file = args.textfile.as_deref();
+    if file.is_some_and(|file| file.extension() != Some(OsStr::new("prom"))) {
+        write_error("note: the node exporter reads only files whose names end in .prom");
     }
     let options = sampling(places, &config, target);
     serve::run(options, args.all, endpoints, args.textfile)?;

@@ -6,9 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module with the modules that it may name. Data flows from the top to the bottom.
-const ARROWS: [(&str, &[&str]); 36] = [
+const ARROWS: [(&str, &[&str]); 37] = [
     ("units", &[]),
     ("background", &[]),
+    ("plain_toml", &[]),
     ("regular_file", &[]),
     ("folders", &[]),
     ("last_lines", &["units"]),
@@ -16,7 +17,10 @@ const ARROWS: [(&str, &[&str]); 36] = [
     ("error", &["units"]),
     ("action", &[]),
     ("foreign", &[]),
-    ("loaders", &["folders", "regular_file", "units"]),
+    (
+        "loaders",
+        &["folders", "plain_toml", "regular_file", "units"],
+    ),
     ("logging", &["error"]),
     ("sample", &["units"]),
     ("job", &["units"]),
@@ -57,7 +61,10 @@ const ARROWS: [(&str, &[&str]); 36] = [
     ("engine", &["model", "report", "sample", "units", "verdict"]),
     ("output", &["job", "report", "units"]),
     ("diff", &["report", "units"]),
-    ("config", &["action", "folders", "regular_file", "units"]),
+    (
+        "config",
+        &["action", "folders", "plain_toml", "regular_file", "units"],
+    ),
     (
         "ui",
         &[

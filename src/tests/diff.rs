@@ -1,7 +1,8 @@
 //! Comparing two runs: how certain the rates are, the conclusion, and its wording.
 
 use crate::diff::{BatchSlices, Comparison, Outcome, Pace, Side, text};
-use crate::report::{Cause, Kind};
+use crate::report::tests::literals::full_report;
+use crate::report::{Cause, Kind, Report};
 use crate::tests::chance::Chance;
 use crate::units::Share;
 
@@ -132,4 +133,40 @@ fn the_table_shows_both_runs_and_the_outcome() {
         Comparison::new(uncounted, before()),
     ];
     insta::assert_snapshot!(pages.map(|page| text(&page)).join("\n"));
+}
+
+#[test]
+fn the_waits_have_the_interval_of_the_report() {
+    let mut report = full_report();
+    let told = Some([Share(0.5), Share(0.7)]);
+    report.verdict.wait_interval = told;
+    let job = report.job.as_mut().expect("full");
+    job.ranks[0].wait_interval = Some([Share(0.6), Share(0.61)]);
+    let side = |report: &Report| Side::new("a.rec".to_owned(), report, None).wait_interval;
+    assert_eq!(side(&report), told);
+    // Without a verdict, that of what was measured.
+    report.verdict.wait_interval = None;
+    assert_eq!(side(&report), Some([Share(0.6), Share(0.61)]));
+}
+
+#[test]
+fn a_change_is_that_of_the_figures_beside_it() {
+    let with = |file: &str, wait: f64, step: f64| Side {
+        wait_share: Some(Share(wait)),
+        step_ms: Some(step),
+        ..side(file, 9.7, Some(0.2))
+    };
+    let page = Comparison::new(with("a", 0.7342, 38.24), with("b", 0.7361, 38.26));
+    let page = text(&page);
+    let line = |name: &str| {
+        let line = page.lines().find(|line| line.starts_with(name));
+        line.expect("a row").split_whitespace().collect::<Vec<_>>()
+    };
+    assert_eq!(line("wait")[1..3], ["73", "%"]);
+    assert_eq!(line("wait")[4..6], ["74", "%"]);
+    assert_eq!(line("wait")[7..], ["+1", "point"]);
+    assert_eq!(
+        line("step")[1..],
+        ["38.2", "ms", "38.3", "ms", "+0.1", "ms"]
+    );
 }

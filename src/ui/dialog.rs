@@ -37,7 +37,7 @@ pub(super) fn draw(
     let inner = panel::open(view, frame, at, border, Panel::Verdict, "quit", "");
     let mut first = view.row(inner.width);
     let room = usize::from(inner.width).saturating_sub(20);
-    let name = format::cut(name, room, view.glyphs().more);
+    let name = format::cut(without_folder(name), room, view.glyphs().more);
     first.bold(Text, &name).text(Text, " is still running");
     let mut lines = vec![first.line(), ratatui::text::Line::default()];
     for (action, words) in answers {
@@ -59,4 +59,38 @@ pub(super) fn draw(
         }
     }
     panel::write(frame, inner, lines);
+}
+
+/// Returns the command without the folder of its program, which takes the room of the script's name.
+fn without_folder(command: &str) -> &str {
+    let program = command.split(' ').next().unwrap_or_default();
+    // Of a quoted word the first part only.
+    let folder = program
+        .rfind('/')
+        .filter(|_| !command.starts_with('\''))
+        .map_or(0, |at| at + 1);
+    &command[folder..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_named_without_the_folder_of_its_program() {
+        for (command, name) in [
+            (
+                "/opt/env/bin/python /data/train.py",
+                "python /data/train.py",
+            ),
+            ("python train.py", "python train.py"),
+            (
+                "'/my env/bin/python' train.py",
+                "'/my env/bin/python' train.py",
+            ),
+            ("", ""),
+        ] {
+            assert_eq!(without_folder(command), name);
+        }
+    }
 }

@@ -686,7 +686,7 @@ fn a_configuration_is_checked_and_nothing_else_is_done() {
     assert_eq!(code, Some(1));
     assert!(
         said.starts_with(&format!(
-            "error: {}:2:1: unknown variant `red`",
+            "error: {}:2:1: unknown name `red`",
             usual.display()
         )),
         "{said}"
@@ -695,9 +695,12 @@ fn a_configuration_is_checked_and_nothing_else_is_done() {
     // Names of loaders that cannot be used are found as well, here and by what would ignore them.
     let names = directory.path().join("pipetop/loaders.toml");
     std::fs::write(&names, "[[loader]]\nnaem = \"mine\"\n").expect("a file can be written");
-    let wrong = format!("{}:2: unknown field `naem`", names.display());
+    let wrong = format!(
+        "{}:2: unknown option `naem`; did you mean `name`?",
+        names.display()
+    );
     let (_, said) = check(&[]);
-    assert!(said.contains("unknown variant `red`"), "{said}");
+    assert!(said.contains("unknown name `red`"), "{said}");
     assert!(said.contains(&wrong), "{said}");
     std::fs::remove_file(&usual).expect("ours");
     let (code, said) = check(&[]);

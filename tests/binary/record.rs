@@ -252,7 +252,10 @@ fn two_runs_are_compared_and_a_slower_one_can_fail() {
     fs::write(&cut, &whole[..whole.len() - 3]).expect("the folder is ours");
     let output = pipetop(&["diff", text(&quick), text(&cut)]);
     let notes = String::from_utf8_lossy(&output.stderr);
-    assert!(notes.contains("cut.rec is truncated"), "{notes}");
+    assert!(
+        notes.contains("cut.rec is truncated, damaged or still being written"),
+        "{notes}"
+    );
     let newer = fs::read_to_string(&report).expect("it was written");
     let newer = newer.replace("pipetop.report/1", "pipetop.report/2");
     let future = file("future.json");
@@ -295,6 +298,11 @@ fn recording_and_replay_errors_have_two_lines() {
     };
     let there = record("other");
     assert!(there.contains("nothing is overwritten"), "{there}");
+    fs::create_dir(path("folder")).expect("ours");
+    // The advice to remove what is there is for files.
+    let folder_named = record("folder");
+    assert!(folder_named.contains("Is a directory"), "{folder_named}");
+    assert!(!folder_named.contains("remove"), "{folder_named}");
     let nowhere = record("no/such/folder.rec");
     assert!(nowhere.contains("cannot record to"), "{nowhere}");
     assert_eq!(fs::read(path("other")).expect("ours"), b"something else");

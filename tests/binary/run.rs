@@ -174,12 +174,12 @@ fn a_command_without_training_is_reported_in_one_line() {
         (
             &["--once", "--", "sleep", "1"][..],
             1,
-            "the command has not started Python",
+            "no Python was seen below the command",
         ),
         (
             &["--", "sleep", "1"],
             0,
-            "the command has not started Python",
+            "no Python was seen below the command",
         ),
         (
             &["--once", "--", "sh", "-c", "sleep 1; exit 5"],
@@ -439,7 +439,7 @@ fn a_screen_ends_with_its_command_and_prints_the_final_lines() {
             "... 10 earlier lines",
             "line 11\r\n",
             "line 30",
-            "note: the command has not started Python",
+            "note: no Python was seen below the command",
             "exited with code 7",
         ]
         .iter()

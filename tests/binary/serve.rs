@@ -444,6 +444,19 @@ fn a_temporarily_unwritable_file_does_not_end_the_exporter() {
 }
 
 #[test]
+fn a_file_that_the_node_exporter_does_not_read_is_noted() {
+    let place = Place::new();
+    let path = place.path().join("pipetop.txt");
+    let exporter = Plain::of(
+        &place,
+        command(&format!("--all --textfile {}", path.display())),
+    );
+    wait("the file", || path.exists().then_some(()));
+    let said = "note: the node exporter reads only files whose names end in .prom\n";
+    assert_eq!(exporter.errors(), said);
+}
+
+#[test]
 fn a_file_is_whole_and_goes_with_the_exporter() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("pipetop.prom");

@@ -2,6 +2,7 @@
 //! scripted library.
 
 use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use pipetop::testing::headless::{Observation, observe};
 use pipetop::testing::job::{Candidate, Target};
 use pipetop::testing::source::sampler::Options;
 use pipetop::units::{Pid, ProcessKey};
+use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use support::readings::wait_for_readings;
 use support::session::Session;
@@ -211,6 +213,20 @@ fn lines_say_which_job_follows_one_that_has_ended() {
         let after = output.split_once(&said);
         after.is_some_and(|(_, after)| after.contains("WARMING UP"))
     });
+    assert_eq!(seen.matches("now watching").count(), 1, "{seen}");
+}
+
+#[test]
+fn a_job_given_by_its_pid_is_followed_by_its_own_script_alone() {
+    let mut job = StandIn::with_script("given-by-pid.py", 2);
+    let lines = Running::start(&job.pid().to_string());
+    lines.until("lines", |output| output.lines().count() >= 3);
+    job.end();
+    lines.until("the end", |output| output.contains("has ended"));
+    let _other = StandIn::with_script("of-somebody-else.py", 2);
+    let again = StandIn::with_script("given-by-pid.py", 2);
+    let said = format!("  now watching pid {}: ", again.pid());
+    let seen = lines.until("the same again", |output| output.contains(&said));
     assert_eq!(seen.matches("now watching").count(), 1, "{seen}");
 }
 
@@ -780,4 +796,26 @@ fn when_the_screen_closes_the_verdict_and_the_recording_are_named() {
     // The path may take more than one line.
     let left = session.shows("the last lines", |screen| screen.contains("recording: "));
     assert!(left.contains("WARMING UP   collecting"), "{left}");
+}
+
+#[test]
+fn a_recording_ended_by_a_signal_is_whole() {
+    let job = StandIn::start(2);
+    let folder = TempDir::new().expect("a temporary directory");
+    for (name, signal) in [("int", Signal::INT), ("term", Signal::TERM)] {
+        let path = folder.path().join(name);
+        let line = format!("{} --record {}", job.pid(), path.display());
+        let mut lines = Running::start(&line);
+        lines.until("lines", |output| output.lines().count() >= 3);
+        let pid = i32::try_from(lines.child.id()).expect("a PID");
+        kill_process(rustix::process::Pid::from_raw(pid).expect("not 0"), signal)
+            .expect("our child");
+        let status = wait("its end", || lines.child.try_wait().expect("our child"));
+        assert_eq!(status.signal(), Some(signal.as_raw()), "{name}");
+        let mut replay = Command::new(PIPETOP);
+        let replayed = replay.args(["replay", "--once"]).arg(&path).to_end();
+        assert_eq!(replayed.status.code(), Some(0), "{replayed:?}");
+        // It would say that the file is cut.
+        assert_eq!(String::from_utf8_lossy(&replayed.stderr), "", "{name}");
+    }
 }

@@ -300,7 +300,7 @@ fn unmeasurable_scripts_are_rejected_with_the_reason() {
             "headspace --patience 1s",
             &["sh", "-c", "exec sleep 1000"],
             1,
-            "has not started Python",
+            "no Python was seen",
             "training",
         ),
         // Background processes are waited for, and ended.
@@ -308,7 +308,7 @@ fn unmeasurable_scripts_are_rejected_with_the_reason() {
             "headspace --patience 1s",
             &["sh", "-c", "sleep 1000 & exit 0"],
             1,
-            "has not started Python",
+            "no Python was seen",
             "training",
         ),
         (

@@ -131,6 +131,11 @@ fn an_experiment_takes_a_command_or_the_built_in_job() {
             "were not provided",
             "put your command after",
         ),
+        (
+            "sweep --json --csv",
+            "cannot be used with",
+            "see `pipetop sweep --help`",
+        ),
         ("sweep --steps 1 -- x", "not between 2 and", "sweep --help"),
         (
             "demo --calibrate --record f",

@@ -75,15 +75,18 @@ impl MeasuredHeadspace {
         self.gain_ms() / (self.now.as_secs_f64() * 1000.0).max(f64::MIN_POSITIVE)
     }
 
-    /// Returns how many steps would give a clear result: four times as many halve the interval. `None` if it is already
-    /// clear that there is a gain, a loss, or none worth mentioning.
+    /// Returns how many steps would show the smallest gain worth mentioning: four times as many halve the interval.
+    /// `None` if it is already clear that there is a gain, a loss, or none worth mentioning.
     fn steps_needed(&self) -> Option<u64> {
         let unclear = self.low < 0.0 && self.high > MIN_GAIN;
-        let apart = (self.high - self.low) / 2.0;
-        let times = apart / self.gain_share().abs().max(MIN_GAIN);
-        let needed = whole(self.steps as f64 * times.clamp(1.5, 100.0).powi(2)) as u64;
-        // A rough number is enough for a suggestion.
-        unclear.then(|| needed.next_multiple_of(100))
+        // The gain itself is not known, so that the number must not depend on it.
+        let times = (self.high - self.low) / 2.0 / MIN_GAIN;
+        let needed = self.steps as f64 * times.clamp(1.5, 100.0).powi(2);
+        // 1, 2 or 5 and zeros: the next try would ask for about as many.
+        let zeros = 10_f64.powf(needed.log10().floor());
+        let first = [1.0, 2.0, 5.0, 10.0];
+        let round = first.iter().find(|first| **first * zeros >= needed);
+        unclear.then(|| whole(round.unwrap_or(&10.0) * zeros) as u64)
     }
 
     pub fn hours_saved(&self) -> f64 {
@@ -236,9 +239,17 @@ mod tests {
         };
         let said = text(&found);
         assert!(said.contains("20 steps are too few"), "{said}");
-        assert!(said.contains("--steps 100,"), "{said}");
+        assert!(said.contains("--steps 1000,"), "{said}");
         assert!(!said.contains("optimise the model"), "{said}");
         assert!(said.lines().all(|line| line.len() <= 80), "{said}");
+        // The next try has another gain and about the same range.
+        let next = MeasuredHeadspace {
+            free: time(44),
+            low: -0.28,
+            high: 0.3,
+            ..found.clone()
+        };
+        assert!(text(&next).contains("--steps 1000,"), "{}", text(&next));
         // Certainly no gain worth mentioning.
         let clear = MeasuredHeadspace {
             low: -0.02,

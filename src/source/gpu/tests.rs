@@ -138,6 +138,18 @@ fn only_selected_gpus_are_shown_and_an_invalid_selection_is_reported() {
         std::thread::yield_now();
     };
     assert_eq!(rows, []);
+
+    let (none, _cues, _) = gpus(0, Some(&["3", "GPU-8f"]));
+    let gaps = loop {
+        let (_, gaps) = none.newest(1);
+        if gaps.iter().all(|gap| gap.source == SELECTION) {
+            break gaps;
+        }
+        std::thread::yield_now();
+    };
+    let reasons: Vec<&str> = gaps.iter().map(|gap| gap.reason.as_str()).collect();
+    let missing = ["no GPU \"3\"", "no GPU \"GPU-8f\""];
+    assert_eq!(reasons, missing);
 }
 
 #[test]

@@ -110,10 +110,14 @@ pub(super) fn open_error(error: &NvmlError, library: Option<&Path>, has_gpu: Opt
             format!("{name} not found"),
             "install the NVIDIA driver, or start the container with access to it (`docker run --gpus all`)",
         ),
-        NvmlError::LibloadingError(_) => gap(
-            format!("cannot load {name}: {text}"),
-            "use the 64-bit library of the installed NVIDIA driver",
-        ),
+        NvmlError::LibloadingError(_) => {
+            let why = text.trim_start_matches("a libloading error occurred: ");
+            let why = why.trim_start_matches(&format!("{name}: "));
+            gap(
+                format!("cannot load {name}: {why}"),
+                "use the 64-bit library of the installed NVIDIA driver",
+            )
+        }
         NvmlError::FailedToLoadSymbol(_) => gap(
             format!("{name} is not NVML"),
             "use libnvidia-ml.so.1 of the NVIDIA driver",

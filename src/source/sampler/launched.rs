@@ -93,7 +93,7 @@ impl LaunchSearch {
     pub(super) fn gap(&self) -> Option<Gap> {
         let (reason, hint) = match self.seen {
             Below::Nothing => (
-                "the command has not started Python",
+                "no Python was seen below the command",
                 "name the training script, or the script that starts it",
             ),
             Below::Python => (

@@ -9,7 +9,7 @@ use super::printed::follow;
 use super::summary::Summary;
 use crate::cli::RunArgs;
 use crate::error::{Explain as _, Hinted, write_error};
-use crate::headless::{Observer, RecordingWatch};
+use crate::headless::{Observer, Warnings};
 use crate::launch::{Ending, ExitTracker, LaunchSpec, OutputTarget, Running, SupervisorEvent};
 use crate::options::WatchArgs;
 use crate::output;
@@ -67,7 +67,7 @@ pub(super) fn run(
         reported: false,
         stopped: false,
         lost: false,
-        recording: RecordingWatch::default(),
+        warnings: Warnings::default(),
         unwritten: None,
     };
     let pid = running.pid();
@@ -94,7 +94,7 @@ struct Session {
     stopped: bool,
     /// The supervisor is gone, so the command may still run.
     lost: bool,
-    recording: RecordingWatch,
+    warnings: Warnings,
     /// The error that kept output from being written.
     unwritten: Option<Hinted>,
 }
@@ -109,7 +109,7 @@ impl Session {
                     let trains = sample.job.as_ref().is_some_and(|job| !job.ended);
                     exit.seen(sample.at.since_start, trains);
                     self.summary.apply(&sample);
-                    self.recording.check(&sample);
+                    self.warnings.check(&sample);
                     let over = self.observer.take(*sample, &mut std::io::stdout());
                     // If the output is closed, the command still runs to its end.
                     if over.unwrap_or_else(|error| self.failed(&error)) {

@@ -120,7 +120,17 @@ impl StandIn {
         self.control.take();
     }
 
+    /// Starts one whose script has this name.
+    pub fn with_script(name: &str, workers: u32) -> Self {
+        let script = format!("{START}{TRAINER}");
+        Self::named(name, &script, &std::env::temp_dir(), workers)
+    }
+
     fn of(script: &str, folder: &Path, workers: u32) -> Self {
+        Self::named("train.py", script, folder, workers)
+    }
+
+    fn named(name: &str, script: &str, folder: &Path, workers: u32) -> Self {
         let directory = tempfile::tempdir_in(folder).expect("a temporary directory");
         let path = directory.path();
         let shell = std::fs::canonicalize("/bin/sh").expect("every machine has a shell");
@@ -128,7 +138,7 @@ impl StandIn {
             copy_program(&shell, &path.join(name)).expect("the shell can be copied");
         }
         for (name, text) in [
-            ("train.py", script),
+            (name, script),
             ("worker.sh", WORKER),
             ("short.sh", "sleep 0.1\n"),
             ("endless.sh", "while :; do echo batch; sleep 0.01; done\n"),
@@ -139,7 +149,7 @@ impl StandIn {
         let (orders, control) = std::io::pipe().expect("a pipe");
         let child = Command::new(path.join("python3"))
             .arg0("python3")
-            .args([path.join("train.py"), path.to_owned()])
+            .args([path.join(name), path.to_owned()])
             .arg(workers.to_string())
             .env("PIPETOP_TEST_SECRET", SECRET)
             .process_group(0)

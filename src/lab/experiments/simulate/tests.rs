@@ -235,6 +235,16 @@ fn the_page_says_why_a_full_queue_does_not_help() {
 }
 
 #[test]
+fn a_single_worker_is_waited_for_at_each_batch() {
+    let settings = SimulationSettings {
+        workers: 1,
+        ..SimulationSettings::default()
+    };
+    let page = text(&Study::of(&settings, 0, 1), false);
+    assert!(page.contains("the trainer waits for each batch"), "{page}");
+}
+
+#[test]
 fn the_page_reads_well_at_80_columns() {
     let study = Study::of(&picture(2000), 0, 10);
     insta::assert_snapshot!(text(&study, false));

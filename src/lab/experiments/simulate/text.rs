@@ -31,15 +31,15 @@ pub fn text(study: &Study, ascii: bool) -> String {
     let &WhatIf { stall, empty, .. } = &study.now;
     let rate = per_second(study.now.batches_per_s);
     lines.push(entry("batches/s", &rate, &since));
-    let rhythm = study.period_batches().map_or_else(
-        || "without a clear rhythm".to_owned(),
-        |period| format!("every {period} batches"),
-    );
-    let rhythm = if stall.is_some_and(|stall| stall > Share::ZERO) {
-        format!("the trainer waits for a batch, {rhythm}")
-    } else {
-        String::new()
+    let rhythm = match study.period_batches() {
+        Some(period) => format!("the trainer waits for a batch, every {period} batches"),
+        None if settings.workers == 1 && settings.load_jitter == 0.0 => {
+            "the trainer waits for each batch".to_owned()
+        }
+        None => "the trainer waits for a batch, without a clear rhythm".to_owned(),
     };
+    let stalls = stall.is_some_and(|stall| stall > Share::ZERO);
+    let rhythm = if stalls { rhythm } else { String::new() };
     lines.push(entry("stalled", &known(stall), &rhythm));
     let ready = study.mean(|run| run.mean_ready);
     let capacity = settings.capacity();
