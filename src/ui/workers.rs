@@ -15,7 +15,7 @@ use crate::config::Column;
 use crate::config::Role::{Cpu, Dim, Read, Text, Unknown};
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::{LoaderKind, WorkerNow};
-use table::{Columns, WorkerRow, cpu};
+use table::{Columns, WorkerRow};
 
 /// Returns the lines wanted, without the line of column names.
 pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
@@ -215,7 +215,13 @@ fn summary(
         format!("{busy} of {all} busy")
     };
     row.text(Dim, "workers  ").text(Text, &of);
-    row.item(2, &[(Dim, "CPU "), (Cpu, &cpu(mean(|worker| worker.cpu)))]);
+    row.item(
+        2,
+        &[
+            (Dim, "CPU "),
+            (Cpu, &format::cores(mean(|worker| worker.cpu))),
+        ],
+    );
     row.figure(2, "load ", &format::millis(mean(|worker| worker.load_ms)));
     let read = mean(|worker| Some(worker.read?.0));
     row.item(

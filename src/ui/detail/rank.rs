@@ -95,14 +95,9 @@ fn figures(view: &View<'_>, rank: &RankRates, width: u16) -> Vec<Line<'static>> 
         )
     });
     let queue = view.loader().and_then(|loader| loader.queue).map(|queue| {
-        let of = queue
-            .capacity
-            .map_or_else(String::new, |most| format!(" of {most}"));
-        let ready = format::per_second(Some(queue.mean_ready));
-        (
-            "queue",
-            format!("{ready}{of} ready, empty {} of the time", queue.empty),
-        )
+        let ready = format::ready(queue);
+        let text = format!("{ready} ready, empty {} of the time", queue.empty);
+        ("queue", text)
     });
     let device = rank.device.as_ref().map(|device| {
         let name = device.name.as_deref().unwrap_or("a device");

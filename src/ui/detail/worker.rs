@@ -81,7 +81,7 @@ fn none(view: &View<'_>) -> String {
 fn figures(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>> {
     let known = |rate: Option<crate::units::BytesPerSecond>| format::rate(rate.map(|rate| rate.0));
     let (_, now, _) = doing(view.worker_now(worker), view.glyphs());
-    let cpu = format::known(worker.cpu.map(|cores| format::whole_percent(cores * 100.0)));
+    let cpu = format::cores(worker.cpu);
     let allowed = worker.cpus_allowed.map_or_else(String::new, |count| {
         format!(" of a CPU; may run on {}", counted(count, "CPU"))
     });

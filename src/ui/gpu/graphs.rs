@@ -2,7 +2,7 @@
 
 use ratatui::text::Line;
 
-use super::line::{idle, percent};
+use super::line::idle;
 use crate::config::Role::{Compute, Read, Trouble};
 use crate::model::history::{GpuPoint, Known};
 use crate::model::rates::GpuRates;
@@ -18,7 +18,7 @@ const MIN_COPIES: f64 = 0.1;
 
 /// Draws ` 37 %  past  idle 60 %  swings every 2.0 s`.
 pub(super) fn util(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
-    row.right(Compute, &percent(gpu.util_percent), 5);
+    row.right(Compute, &format::whole_percent(gpu.util_percent), 5);
     let absent = gpu.now.absent.iter().find(|absent| absent.figure == "util");
     let why = gpu.now.gap.as_ref();
     let why = why.or_else(|| Some(&absent?.reason));

@@ -135,13 +135,7 @@ pub(super) fn queue(
             *share = share.or(past);
         }
     }
-    let figure = format::known(mean.map(|queue| {
-        let ready = format::per_second(Some(queue.mean_ready));
-        capacity.map_or_else(
-            || ready.clone(),
-            |capacity| format!("{ready} of {capacity}"),
-        )
-    }));
+    let figure = format::known(mean.map(format::ready));
     let name = match view.loader_number(loader) {
         Some(number) => format!("queue {number}"),
         None => "queue".to_owned(),
@@ -222,9 +216,7 @@ pub(super) fn worker_of<'a>(view: &View<'a>) -> impl Fn(u64) -> Option<u32> + us
 pub(super) fn gpu_row(view: &View<'_>, place: usize, gpu: &GpuRates, scale: &Scale) -> TimelineRow {
     let util = |point: &Point| history::gpu_util(point, place);
     let shares = view.history.means(&scale.axis, util);
-    let busy = gpu
-        .util_percent
-        .map(|busy| format!("busy {}", format::whole_percent(busy)));
+    let busy = gpu.util_percent.map(|util| format!("busy {util:.0} %"));
     let name = format!("GPU {}", gpu.now.index);
     let why = "n/a  the driver does not report its load";
     TimelineRow::of_shares(view, name, (Compute, shares), format::known(busy), why)

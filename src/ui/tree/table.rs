@@ -192,12 +192,7 @@ fn cell(column: TreeColumn, branch: &Branch) -> (Role, String) {
 
 fn figure(column: TreeColumn, figures: &Figures) -> (Role, String) {
     match column {
-        TreeColumn::Cpu => {
-            let cpu = figures
-                .cpu
-                .map(|cores| format::whole_percent(100.0 * cores));
-            (Cpu, format::known(cpu))
-        }
+        TreeColumn::Cpu => (Cpu, format::cores(figures.cpu)),
         TreeColumn::Delay => (Runnable, format::percent(figures.delay)),
         TreeColumn::Read => (Read, format::bytes(figures.read.map(|rate| rate.0))),
         TreeColumn::Memory => (Text, format::bytes(figures.rss.map(|bytes| bytes.0 as f64))),

@@ -177,7 +177,7 @@ fn several(view: &View<'_>) -> bool {
 /// Returns the text of a column with a single figure.
 fn figure(column: Column, worker: &WorkerRates) -> (Role, String) {
     match column {
-        Column::Cpu => (Cpu, cpu(worker.cpu)),
+        Column::Cpu => (Cpu, format::cores(worker.cpu)),
         Column::Delay => {
             let delayed = worker.run_delay.is_some_and(|share| share.0 >= 0.1);
             let paint = if delayed { Runnable } else { Text };
@@ -248,10 +248,6 @@ fn short(name: &str, room: usize) -> &str {
         }
     }
     rest
-}
-
-pub(super) fn cpu(cores: Option<f64>) -> String {
-    format::known(cores.map(|cores| format::whole_percent(cores * 100.0)))
 }
 
 #[cfg(test)]
