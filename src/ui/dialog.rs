@@ -51,11 +51,8 @@ pub(super) fn draw(
         );
         if action == Action::Detach {
             let mut row = view.row(inner.width);
-            // The end of a path is more useful than its beginning.
-            let room = usize::from(inner.width).saturating_sub(6);
-            let output_path = format::cut_left(output_path, room, view.glyphs().more);
-            row.space(6).text(Dim, &output_path);
-            lines.push(row.line());
+            let room = row.space(6).left();
+            lines.push(row.ending(Dim, output_path, room).line());
         }
     }
     panel::write(frame, inner, lines);

@@ -215,10 +215,7 @@ fn open_files(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'st
         row.padded(Read, &format!("{at}{of}"), PLACE);
         let gone = if file.deleted { "  deleted" } else { "" };
         let room = row.left().saturating_sub(gone.len());
-        let path = format::clean(&file.path, view.config.ascii);
-        // The end of a long path is its most useful part.
-        row.text(Text, &format::cut_left(&path, room, view.glyphs().more));
-        row.text(Dim, gone);
+        row.ending(Text, &file.path, room).text(Dim, gone);
         lines.push(row.line());
     }
     let more = found.map_or(0, |found| found.more);

@@ -84,45 +84,25 @@ impl<'a> Table<'a> {
     pub(super) fn line(&self, guides: &str, branch: &Branch, marked: bool) -> Line<'static> {
         let mut row = self.view.row(self.width);
         let note = matches!(branch.node, Node::Note(_));
-        row.text(Focus, if marked { self.view.glyphs().mark } else { " " });
-        row.text(Border, guides);
-        if !note {
-            let sign = match (branch.toggle, branch.open) {
-                (None, _) => " ",
-                (Some(_), true) => "-",
-                (Some(_), false) => "+",
-            };
-            row.text(Dim, sign);
-        }
-        let room = if note {
-            usize::from(self.width)
-        } else {
-            self.names
-        };
-        let used = 1 + format::width(guides) + usize::from(!note);
-        let ascii = self.view.config.ascii;
-        let label = format::cut(
-            &format::clean(&branch.label, ascii),
-            room.saturating_sub(used),
-            self.view.glyphs().more,
-        );
         let paint = match (marked, note) {
             (true, _) => Focus,
             (false, true) => Dim,
             (false, false) => Text,
         };
-        row.text(paint, &label);
+        row.text(Focus, if marked { self.view.glyphs().mark } else { " " });
+        row.text(Border, guides);
         if note {
-            return row.line();
+            return row.text(paint, &branch.label).line();
         }
-        let used = used + format::width(&label) + 1;
-        let remark = format::cut(
-            &format::clean(&branch.remark, ascii),
-            room.saturating_sub(used),
-            self.view.glyphs().more,
-        );
-        if !remark.is_empty() {
-            row.space(1).text(Dim, &remark);
+        let sign = match (branch.toggle, branch.open) {
+            (None, _) => " ",
+            (Some(_), true) => "-",
+            (Some(_), false) => "+",
+        };
+        row.text(Dim, sign).up_to(self.names, paint, &branch.label);
+        let columns = usize::from(self.width).saturating_sub(self.names);
+        if !branch.remark.is_empty() && row.left() > columns {
+            row.space(1).up_to(self.names, Dim, &branch.remark);
         }
         row.to(self.names);
         for column in &self.columns {
