@@ -9,7 +9,7 @@ use super::line_builder::LineBuilder;
 use super::state::Panel;
 use super::table::{self, TableColumn};
 use super::verdict::paint_of;
-use super::{ListedJob, View, empty, format, panel};
+use super::{JobFigures, ListedJob, View, empty, format, panel};
 use crate::config::Role::{self, Dim, Focus, Text, Unknown};
 use crate::job::script;
 
@@ -114,41 +114,28 @@ fn cell(
 ) {
     let text = if marked { Focus } else { Text };
     let known = job.figures.as_ref();
-    let none = || (Dim, "-".to_owned());
-    let figure = |value: Option<String>| value.map_or_else(none, |value| (Text, value));
+    let figure = |of: fn(&JobFigures) -> Option<String>| {
+        let value = known.and_then(of);
+        value.map_or_else(|| (Dim, "-".to_owned()), |value| (Text, value))
+    };
     let (paint, value): (Role, String) = match name {
         "pid" => (text, job.found.pid.to_string()),
-        "user" => figure(known.and_then(|known| known.user.clone())),
-        "run" => figure(known.and_then(|known| known.run.clone())),
+        "user" => figure(|job| job.user.clone()),
+        "run" => figure(|job| job.run.clone()),
         "ranks" => (Text, job.found.ranks.to_string()),
         "workers" => {
             let now = known.map(|known| known.workers);
             (Text, now.unwrap_or(job.found.workers).to_string())
         }
-        VERDICT => match known {
-            Some(known) => (
-                paint_of(known.kind, known.cause),
-                known.kind.words().to_owned(),
-            ),
-            None => (Unknown, "-".to_owned()),
-        },
-        "lost" => {
-            let lost = known.and_then(|known| known.lost);
-            figure(lost.map(|lost| format::percent(Some(lost))))
-        }
-        "cause" => figure(known.and_then(|known| Some(known.cause?.to_string()))),
-        "batches/s" => {
-            let rate = known.and_then(|known| known.batches_per_s);
-            figure(rate.map(|rate| format::per_second(Some(rate))))
-        }
-        "GPUs" => {
-            let gpus = known.filter(|known| !known.gpus.is_empty());
-            figure(gpus.map(|known| spans(&known.gpus)))
-        }
-        "up" => {
-            let up = known.and_then(|known| known.up);
-            figure(up.map(|up| format::clock(up.as_secs())))
-        }
+        VERDICT => known.map_or_else(
+            || (Unknown, "-".to_owned()),
+            |job| (paint_of(job.kind, job.cause), job.kind.words().to_owned()),
+        ),
+        "lost" => figure(|job| Some(job.lost?.to_string())),
+        "cause" => figure(|job| Some(job.cause?.to_string())),
+        "batches/s" => figure(|job| Some(format::per_second(Some(job.batches_per_s?)))),
+        "GPUs" => figure(|job| (!job.gpus.is_empty()).then(|| spans(&job.gpus))),
+        "up" => figure(|job| Some(format::clock(job.up?.as_secs()))),
         _ => (text, script(&job.found.command)),
     };
     column.put(row, paint, &value);
