@@ -31,7 +31,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, wanted: &
         } else {
             BorderStyle::Ruled
         };
-        log::draw(view, frame, below, border);
+        panel::draw(view, frame, below, border, Panel::Log, log::content);
     }
     let border = BorderStyle::boxed_if(body.height >= 5 && body.width >= 30);
     let inner = panel::open(view, frame, body, border, Panel::Verdict, "no job yet", "");

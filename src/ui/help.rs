@@ -4,9 +4,10 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::detail::{Content, page};
+use super::detail::page;
 use super::glyphs::doing;
 use super::layout::{BorderStyle, take_last};
+use super::panel::Content;
 use super::{View, footer, format, marks, panel};
 use crate::action::Action;
 use crate::config::Role::{

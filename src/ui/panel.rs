@@ -1,7 +1,8 @@
-//! The frame of a panel: box or rule, its name, and the time that its figures cover.
+//! The frame of a panel: box or rule, its name, and the time that its figures cover; and what stands inside.
 
 use ratatui::Frame;
 use ratatui::layout::{Margin, Rect};
+use ratatui::style::Style;
 use ratatui::text::Line;
 use ratatui::widgets::Block;
 
@@ -15,7 +16,87 @@ use crate::config::{Config, Role};
 pub(super) struct PanelFunctions {
     /// Returns how many lines it could fill at this width; 0 = there is nothing to show.
     pub(super) wanted: fn(&View<'_>, u16) -> u16,
-    pub(super) draw: fn(&View<'_>, &mut Frame<'_>, Rect, BorderStyle),
+    pub(super) content: fn(&View<'_>, Inside) -> Content,
+}
+
+/// The room inside of a panel.
+#[derive(Clone, Copy)]
+pub(super) struct Inside {
+    pub(super) width: u16,
+    pub(super) height: usize,
+    pub(super) border: BorderStyle,
+}
+
+impl Inside {
+    /// Starts a line, with the blank cells before it.
+    pub(super) fn row<'a>(self, view: &View<'a>) -> LineBuilder<'a> {
+        let mut row = view.row(self.width);
+        row.space(self.border.indent());
+        row
+    }
+}
+
+/// What a panel or a page shows.
+pub(super) struct Content {
+    /// Its subject.
+    pub(super) name: String,
+    /// The time that its figures cover.
+    pub(super) remark: String,
+    pub(super) lines: Vec<Line<'static>>,
+}
+
+impl Content {
+    pub(super) fn new(name: &str, remark: &str, lines: Vec<Line<'static>>) -> Self {
+        Self {
+            name: name.to_owned(),
+            remark: remark.to_owned(),
+            lines,
+        }
+    }
+}
+
+/// Draws a panel: its frame, and inside of it the lines that fit.
+pub(super) fn draw(
+    view: &View<'_>,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    border: BorderStyle,
+    panel: Panel,
+    content: fn(&View<'_>, Inside) -> Content,
+) {
+    let mut inner = inside(area, of_panel(border, panel));
+    // Without a box the verdict keeps one blank column, if there is room.
+    if panel == Panel::Verdict && border != BorderStyle::Boxed && inner.width >= 39 {
+        inner = indented(inner, 1);
+    }
+    let room = Inside {
+        width: inner.width,
+        height: inner.height.into(),
+        border,
+    };
+    let content = content(view, room);
+    let (name, remark) = (&content.name, &content.remark);
+    open(view, frame, area, border, panel, name, remark);
+    write(frame, inner, content.lines);
+}
+
+/// The verdict has no rule: it stands directly below the header.
+fn of_panel(border: BorderStyle, panel: Panel) -> BorderStyle {
+    match (border, panel) {
+        (BorderStyle::Ruled, Panel::Verdict) => BorderStyle::Bare,
+        _ => border,
+    }
+}
+
+/// Returns the area inside of box or rule, with one blank column left and right of it in a box.
+fn inside(area: Rect, border: BorderStyle) -> Rect {
+    let mut inner = area;
+    match border {
+        BorderStyle::Boxed => return area.inner(Margin::new(2, 1)),
+        BorderStyle::Ruled => _ = take(&mut inner, 1),
+        BorderStyle::Bare => {}
+    }
+    with_margin(inner)
 }
 
 /// Draws box or rule with the panel's name on the left and a remark on the right; returns the area inside.
@@ -28,10 +109,8 @@ pub(crate) fn open(
     name: &str,
     remark: &str,
 ) -> Rect {
-    if border == BorderStyle::Ruled && panel == Panel::Verdict {
-        return with_margin(area);
-    }
     let focused = view.state.focus == panel;
+    let border = of_panel(border, panel);
     frame_region(view.config, frame, area, border, (focused, name), remark)
 }
 
@@ -48,24 +127,24 @@ pub(crate) fn frame_region(
     let glyphs = glyphs::of(config);
     let new_row = |width| LineBuilder::new(&config.theme, glyphs, width);
     let style = config.theme.style(Role::Border);
-    let (line, inner, inset) = match border {
-        BorderStyle::Bare => return with_margin(area),
+    let inner = inside(area, border);
+    let line = Rect {
+        height: area.height.min(1),
+        ..area
+    };
+    let inset = match border {
+        BorderStyle::Bare => return inner,
         BorderStyle::Boxed => {
             let block = Block::bordered()
                 .border_set(glyphs.border)
                 .border_style(style);
-            let inner = block.inner(area);
             frame.render_widget(block, area);
-            // One blank column left and right.
-            let inner = inner.inner(Margin::new(1, 0));
-            (Rect { height: 1, ..area }, inner, 2)
+            2
         }
         BorderStyle::Ruled => {
-            let mut inner = area;
-            let rule = take(&mut inner, 1);
             let text = glyphs.rule.repeat(usize::from(area.width));
-            frame.render_widget(Line::styled(text, style), rule);
-            (rule, with_margin(inner), 1)
+            frame.render_widget(Line::styled(text, style), line);
+            1
         }
     };
     let room = line.width.saturating_sub(2 * inset);
@@ -115,6 +194,15 @@ pub(crate) fn write(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>
     for (line, y) in lines.into_iter().zip(area.y..area.bottom()) {
         // Not a paragraph: that would measure each line twice to wrap it, and the lines already fit the width.
         frame.buffer_mut().set_line(area.x, y, &line, area.width);
+        // The style of a line is stronger than those of its pieces, and fills the width.
+        if line.style != Style::new() {
+            let whole = Rect {
+                y,
+                height: 1,
+                ..area
+            };
+            frame.buffer_mut().set_style(whole, line.style);
+        }
     }
 }
 

@@ -2,11 +2,11 @@
 
 use ratatui::text::Line;
 
-use super::content::Content;
 use super::figures::{bar, heading, labelled};
 use crate::config::Role::{self, Dim, Full, Read, Text, Title};
 use crate::model::rates::{DiskRates, Rates};
 use crate::ui::line_builder::LineBuilder;
+use crate::ui::panel::Content;
 use crate::ui::table::{self, TableColumn};
 use crate::ui::{View, format};
 use crate::units::{BytesPerSecond, Share};

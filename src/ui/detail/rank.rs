@@ -2,13 +2,12 @@
 
 use ratatui::text::Line;
 
-use super::content::Content;
 use super::figures::{bar, functions, heading, labelled};
 use crate::config::Role::{self, Compute, Cpu, Full, Read, Runnable, Trouble};
 use crate::model::rates::RankRates;
 use crate::model::steps::{Bin, Spread};
 use crate::sample::Tier;
-use crate::ui::panel::side_by_side;
+use crate::ui::panel::{Content, side_by_side};
 use crate::ui::{View, format};
 use crate::units::Share;
 

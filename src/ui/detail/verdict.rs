@@ -3,10 +3,9 @@
 
 use ratatui::text::Line;
 
-use super::content::Content;
 use super::figures::{heading, labelled};
 use crate::config::Role::{Compute, Dim, Focus, Key, Text, Title, Unknown, Wait};
-use crate::ui::panel::side_by_side;
+use crate::ui::panel::{Content, side_by_side};
 use crate::ui::table::{self, TableColumn};
 use crate::ui::{View, format};
 use crate::units::Share;

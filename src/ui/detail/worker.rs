@@ -2,14 +2,13 @@
 
 use ratatui::text::Line;
 
-use super::content::Content;
 use super::figures::{functions, heading, labelled, signed_bar};
 use super::loads;
 use crate::config::Role::{self, Border, Dim, Read, Text};
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::WorkerNow;
 use crate::ui::glyphs::doing;
-use crate::ui::panel::side_by_side;
+use crate::ui::panel::{Content, side_by_side};
 use crate::ui::workers::{self, table};
 use crate::ui::{View, axis, format};
 use crate::units::{Share, counted};

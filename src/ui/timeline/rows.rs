@@ -11,6 +11,7 @@ use crate::model::timeline::Slot;
 use crate::model::{Axis, MarkKind, WorkerPlace};
 use crate::sample::{LoaderKind, WorkerNow};
 use crate::ui::glyphs::doing;
+use crate::ui::panel::Inside;
 use crate::ui::{View, format, history};
 
 /// Cells for the names on the left and the figures on the right.
@@ -267,13 +268,12 @@ impl TimelineRow {
     pub(super) fn line(
         mut self,
         view: &View<'_>,
-        width: u16,
-        indent: usize,
+        inside: Inside,
         (room, cursor): (usize, Option<usize>),
     ) -> Line<'static> {
-        let mut row = view.row(width);
+        let (mut row, indent) = (inside.row(view), inside.border.indent());
         let gap = view.glyphs().gap;
-        row.space(indent).styled(self.hue, &self.name);
+        row.styled(self.hue, &self.name);
         row.to(indent + LABEL);
         if self.cells.iter().all(|(_, sign)| *sign == gap) {
             row.text(Unknown, self.why);

@@ -8,8 +8,8 @@ use crate::model::WorkerPlace;
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::WorkerNow;
 use crate::ui::glyphs::doing;
-use crate::ui::layout::BorderStyle;
 use crate::ui::line_builder::LineBuilder;
+use crate::ui::panel::Inside;
 use crate::ui::pipeline::batch;
 use crate::ui::table::{self, COLUMN_GAP};
 use crate::ui::{View, axis, format, timeline};
@@ -19,8 +19,7 @@ pub(super) type WorkerRow<'a> = (&'a LoaderRates, &'a WorkerRates);
 
 /// The columns that fit.
 pub(super) struct Columns {
-    width: u16,
-    indent: usize,
+    inside: Inside,
     /// Cells of the worker's number, with its loader's before it if there are several.
     id: usize,
     shown: Vec<(Column, table::TableColumn)>,
@@ -29,13 +28,8 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    pub(super) fn new(
-        view: &View<'_>,
-        all: &[WorkerRow<'_>],
-        width: u16,
-        border: BorderStyle,
-    ) -> Self {
-        let indent = border.indent();
+    pub(super) fn new(view: &View<'_>, all: &[WorkerRow<'_>], inside: Inside) -> Self {
+        let (width, indent) = (inside.width, inside.border.indent());
         let id = if several(view) { 6 } else { 3 };
         let figure = if width < 100 { 8 } else { 9 };
         let cells = |column| match column {
@@ -104,8 +98,7 @@ impl Columns {
             (column, described.sorted(view.state.sort == Some(column)))
         };
         Self {
-            width,
-            indent,
+            inside,
             id,
             shown: shown.map(described).collect(),
             drawn,
@@ -113,8 +106,7 @@ impl Columns {
     }
 
     pub(super) fn head(&self, view: &View<'_>) -> Line<'static> {
-        let mut row = view.row(self.width);
-        row.space(self.indent);
+        let mut row = self.inside.row(view);
         let id = table::TableColumn::figures("id", self.id).sorted(view.state.sort.is_none());
         let shown = self.shown.iter().map(|(_, column)| column.clone());
         let columns: Vec<_> = std::iter::once(id).chain(shown).collect();
@@ -128,16 +120,15 @@ impl Columns {
         (loader, worker): WorkerRow<'_>,
         marked: bool,
     ) -> Line<'static> {
-        let mut row = view.row(self.width);
+        let mut row = self.inside.row(view);
         let id = view.worker_id(loader, worker.id);
-        row.space(self.indent);
         let mut air = self.id.saturating_sub(id.len());
         if marked && air > 0 {
             row.text(Focus, view.glyphs().mark);
             air -= 1;
         }
         row.space(air).styled(view.config.theme.hue(worker.id), &id);
-        let mut end = self.indent + self.id;
+        let mut end = self.inside.border.indent() + self.id;
         for (column, drawn) in &self.shown {
             let words = drawn.cells().saturating_sub(COLUMN_GAP);
             match column {
