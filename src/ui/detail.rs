@@ -3,7 +3,7 @@
 //! Draws the frame of a page; the content of each page is in its own file.
 
 mod disk;
-mod figures;
+pub(super) mod figures;
 mod gpu;
 mod loads;
 mod rank;

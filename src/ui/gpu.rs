@@ -123,18 +123,13 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
 /// Returns all that is known of the GPU at this place, with the device that the job reports above it; without a GPU, the
 /// reason. For the page of details.
 pub(super) fn whole(view: &View<'_>, place: usize, width: u16) -> Vec<Line<'static>> {
-    let mut lines = reported(view, width, BorderStyle::Boxed);
-    match view.gpus().get(place) {
-        None if lines.is_empty() => lines = no_gpu(view, width, BorderStyle::Boxed),
-        None => {}
-        Some(gpu) => {
-            if !lines.is_empty() {
-                lines.push(Line::default());
-            }
-            lines.extend(detail(view, gpu, width, BorderStyle::Boxed));
-        }
-    }
-    lines
+    let reported = reported(view, width, BorderStyle::Boxed);
+    let own = match view.gpus().get(place) {
+        None if reported.is_empty() => no_gpu(view, width, BorderStyle::Boxed),
+        None => vec![],
+        Some(gpu) => detail(view, gpu, width, BorderStyle::Boxed),
+    };
+    panel::stacked([reported, own])
 }
 
 /// The place of the GPU that is marked; `None` while this panel does not have the keys.

@@ -206,6 +206,18 @@ pub(crate) fn write(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>
     }
 }
 
+/// Puts parts below each other, with a blank line between those that have lines.
+pub(super) fn stacked<const N: usize>(parts: [Vec<Line<'static>>; N]) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    for part in parts.into_iter().filter(|part| !part.is_empty()) {
+        if !lines.is_empty() {
+            lines.push(Line::default());
+        }
+        lines.extend(part);
+    }
+    lines
+}
+
 /// Puts lines on the left, and others in the last `cells` of the width.
 pub(crate) fn side_by_side(
     view: &View<'_>,

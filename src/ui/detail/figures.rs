@@ -15,7 +15,7 @@ use crate::units::Share;
 const SHARE: usize = 6;
 
 /// Returns the heading of a part of a page.
-pub(super) fn heading(view: &View<'_>, width: u16, text: &str) -> Line<'static> {
+pub(in crate::ui) fn heading(view: &View<'_>, width: u16, text: &str) -> Line<'static> {
     view.row(width).text(Title, text).line()
 }
 

@@ -8,7 +8,7 @@ use crate::config::Role::{self, Border, Dim, Read, Text};
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::WorkerNow;
 use crate::ui::glyphs::doing;
-use crate::ui::panel::{Content, side_by_side};
+use crate::ui::panel::{Content, side_by_side, stacked};
 use crate::ui::workers::{self, table};
 use crate::ui::{View, axis, format};
 use crate::units::{Share, counted};
@@ -48,24 +48,19 @@ pub(in crate::ui) fn content(view: &View<'_>, width: u16) -> Content {
     let name = format!("worker {}{of}  {kind} {}  ({all})", worker.id, worker.pid());
     let half = if width < WIDE { width } else { (width - 4) / 2 };
     let left = time(view, worker, half);
-    let mut right = figures(view, worker, half);
-    right.push(Line::default());
-    right.push(heading(view, half, "WAS SEEN IN, WHILE BUSY"));
-    right.extend(functions(view, half, &worker.activity));
-    let mut lines = if half < width {
-        side_by_side(view, width, &left, &right, half)
-    } else {
-        let mut lines = right;
-        lines.push(Line::default());
-        lines.extend(left);
-        lines
-    };
-    lines.push(Line::default());
-    lines.extend(timeline(view, loader, worker, width));
-    lines.push(Line::default());
-    lines.extend(loads::lines(view, loader, worker, width, WIDE));
-    lines.push(Line::default());
-    lines.extend(open_files(view, worker, width));
+    let mut seen_in = vec![heading(view, half, "WAS SEEN IN, WHILE BUSY")];
+    seen_in.extend(functions(view, half, &worker.activity));
+    let right = stacked([figures(view, worker, half), seen_in]);
+    let lines = stacked([
+        if half < width {
+            side_by_side(view, width, &left, &right, half)
+        } else {
+            stacked([right, left])
+        },
+        timeline(view, loader, worker, width),
+        loads::lines(view, loader, worker, width, WIDE),
+        open_files(view, worker, width),
+    ]);
     Content::new(&name, &view.span(), lines)
 }
 
