@@ -17,7 +17,7 @@ use super::{View, format, marks};
 use crate::config::Role::{self, Dim, Focus, Text, Unknown};
 use crate::units::Share;
 use series::HistorySeries;
-pub(super) use series::{disk_read, gpu_util, past};
+pub(super) use series::{disk_read, gpu_util, past, relative_to_max};
 
 /// A threshold on the edge of two rows stands in the upper one.
 const EXACT: f64 = 1e-6;
@@ -82,11 +82,7 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
 
 /// Returns the panel's name, and the text of the marks under the cursor, if there is room beside the span.
 fn title(view: &View<'_>, width: usize, span: &str, cells: usize) -> String {
-    let name = if view.ranks().len() > 1 {
-        format!("history of rank {}", view.rank_number())
-    } else {
-        "history".to_owned()
-    };
+    let name = view.of_rank("history");
     let said = marks::words(view, cells);
     if said.is_empty() {
         return name;

@@ -58,10 +58,7 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     let room = usize::from(screen).saturating_sub(around + LABEL + FIGURE);
     let scale = scale(view, room);
     let remark = remark(view, screen, scale.as_ref());
-    let mut name = match view.ranks().len() {
-        0 | 1 => "timeline".to_owned(),
-        _ => format!("timeline of rank {}", view.rank_number()),
-    };
+    let mut name = view.of_rank("timeline");
     if let Some(at_cursor) = scale.as_ref().and_then(|scale| at_cursor(view, scale)) {
         name = format!("{name}: {at_cursor}");
     }

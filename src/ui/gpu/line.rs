@@ -121,13 +121,8 @@ pub(super) fn one_line(
         shown += 1;
     }
     let cells = (cells + 6).min(60);
-    past(
-        view,
-        place,
-        if not_the_jobs { Dim } else { Compute },
-        cells,
-        &mut row,
-    );
+    let paint = if not_the_jobs { Dim } else { Compute };
+    past(view, place, paint, cells, &mut row);
     for item in items.iter().take(shown) {
         let pieces: Vec<_> = item
             .iter()

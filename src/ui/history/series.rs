@@ -131,7 +131,7 @@ pub(in crate::ui) fn disk_read(view: &View<'_>, cells: usize) -> (Vec<Option<f64
 }
 
 /// Values as parts of the highest, and that, which is 1 at least.
-fn relative_to_max(values: Vec<Option<f64>>) -> (Vec<Option<f64>>, f64) {
+pub(in crate::ui) fn relative_to_max(values: Vec<Option<f64>>) -> (Vec<Option<f64>>, f64) {
     let most = values.iter().flatten().copied().fold(1.0, f64::max);
     let parts = values.into_iter().map(|value| Some(value? / most));
     (parts.collect(), most)
