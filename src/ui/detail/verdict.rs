@@ -219,17 +219,11 @@ fn expected(view: &View<'_>, verdict: &Verdict, row: &Expected, width: u16) -> L
         column.put(&mut line, paint, &text);
     }
     let seen = verdict.wait.map(|wait| wait.share);
-    match (now, advised, seen) {
-        (true, _, Some(seen)) => {
-            line.item(2, &[(Unknown, &format!("now: {seen}"))]);
-        }
-        (true, ..) => {
-            line.item(2, &[(Unknown, "now")]);
-        }
-        (_, true, _) => {
-            line.item(2, &[(Focus, "advised")]);
-        }
-        _ => {}
-    }
-    line.line()
+    let (paint, remark) = match (now, advised, seen) {
+        (true, _, Some(seen)) => (Unknown, format!("now: {seen}")),
+        (true, ..) => (Unknown, "now".to_owned()),
+        (_, true, _) => (Focus, "advised".to_owned()),
+        _ => return line.line(),
+    };
+    line.item(2, &[(paint, &remark)]).line()
 }
