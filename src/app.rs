@@ -225,14 +225,8 @@ impl App {
             Event::Input(Input::Mouse(mouse)) => self.handle_mouse(mouse),
             Event::Input(Input::Paste(text)) => self.pasted(&text),
             Event::Input(Input::FocusGained | Input::FocusLost) => vec![],
-            Event::Printed(bytes) => match &mut self.launched {
-                Some(launched) => launched.printed(&bytes),
-                None => vec![],
-            },
-            Event::Command(event) => match &mut self.launched {
-                Some(launched) => launched.command_event(&event),
-                None => vec![],
-            },
+            Event::Printed(bytes) => self.with_launched(|launched| launched.printed(&bytes)),
+            Event::Command(event) => self.with_launched(|launched| launched.command_event(&event)),
         }
     }
 

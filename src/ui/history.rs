@@ -15,7 +15,7 @@ use super::line_builder::LineBuilder;
 use super::panel::{Content, Inside};
 use super::{View, format, marks};
 use crate::config::Role::{self, Dim, Focus, Text, Unknown};
-use crate::units::Share;
+use crate::units::{Share, whole};
 use series::HistorySeries;
 pub(super) use series::{disk_read, gpu_util, past, relative_to_max};
 
@@ -274,17 +274,15 @@ fn sparkline(glyphs: &Glyphs, values: &[Option<f64>], cells: usize, rows: usize)
     };
     // Every value shows at least one eighth, and the topmost eighth stays free, so that a full bar does not touch the
     // line above.
-    let most = 8 * rows as u64;
+    let most = 8 * rows;
     let eighths = |value: f64| {
         let height = (value.clamp(0.0, 1.0) * (most - 1) as f64).round();
-        (1..most).rev().find(|eighths| height >= *eighths as f64)
+        whole(height).max(1) as u64
     };
-    let data = values
-        .iter()
-        .map(|value| value.map(|value| eighths(value).unwrap_or(1)));
+    let data = values.iter().map(|value| value.map(eighths));
     let sparkline = Sparkline::default()
         .data(data)
-        .max(most)
+        .max(most as u64)
         .bar_set(bars)
         .absent_value_symbol(glyphs.gap);
     let mut picture = Buffer::empty(Rect::new(0, 0, count(cells), count(rows)));

@@ -88,7 +88,8 @@ fn of_panel(border: BorderStyle, panel: Panel) -> BorderStyle {
     }
 }
 
-/// Returns the area inside of box or rule, with one blank column left and right of it in a box.
+/// Returns the area inside of box or rule. A box keeps one blank column left and right; without one there is a blank
+/// column on the right if there is room, and each line begins with its own.
 fn inside(area: Rect, border: BorderStyle) -> Rect {
     let mut inner = area;
     match border {
@@ -96,7 +97,8 @@ fn inside(area: Rect, border: BorderStyle) -> Rect {
         BorderStyle::Ruled => _ = take(&mut inner, 1),
         BorderStyle::Bare => {}
     }
-    with_margin(inner)
+    inner.width -= u16::from(area.width >= 40);
+    inner
 }
 
 /// Draws box or rule with the panel's name on the left and a remark on the right; returns the area inside.
@@ -178,14 +180,6 @@ pub(crate) fn frame_region(
         frame.render_widget(right, at.resize((width, line.height).into()));
     }
     inner
-}
-
-/// Without a box, keeps one blank column on the right if there is room; each line begins with its own.
-fn with_margin(area: Rect) -> Rect {
-    Rect {
-        width: area.width - u16::from(area.width >= 40),
-        ..area
-    }
 }
 
 /// Draws lines from the top; leaves out those that do not fit.

@@ -95,7 +95,7 @@ fn rank_line(view: &View<'_>, place: usize, width: u16) -> Line<'static> {
     row.space(2)
         .right(Text, &format::per_second(rank.step.batches_per_s), 5)
         .text(Dim, " batches/s");
-    if let Some(queue) = queue_of(rank) {
+    if let Some(queue) = rank.main_loader().and_then(|loader| loader.queue) {
         queue_item(&mut row, queue);
     }
     row.item(2, &[(Dim, "pid "), (Dim, &rank.key.pid.to_string())]);
@@ -161,8 +161,4 @@ fn queue_item(row: &mut LineBuilder<'_>, queue: QueueRates) {
             (Dim, &capacity),
         ],
     );
-}
-
-fn queue_of(rank: &RankRates) -> Option<QueueRates> {
-    rank.main_loader()?.queue
 }

@@ -202,7 +202,9 @@ fn statements<'v>(verdict: &'v Verdict, missing: &'v [String]) -> Vec<Statement<
 
 /// Returns what the verdict had to do without, at most two items.
 fn missing(view: &View<'_>, verdict: &Verdict, room: usize) -> Vec<String> {
-    let parts: Vec<(&str, &str, &str)> = if verdict.missing.is_empty() && no_permission(view) {
+    // Of a job that belongs to another user little can be seen.
+    let foreign = view.job().is_some_and(|job| job.access == Tier::T0);
+    let parts: Vec<(&str, &str, &str)> = if verdict.missing.is_empty() && foreign {
         let gaps = view.gaps.iter().filter(|gap| !gap.hint.is_empty());
         gaps.map(|gap| (gap.source.as_str(), gap.reason.as_str(), gap.hint.as_str()))
             .collect()
@@ -226,12 +228,6 @@ fn missing(view: &View<'_>, verdict: &Verdict, room: usize) -> Vec<String> {
             if cut || hint.is_empty() { alone } else { text }
         })
         .collect()
-}
-
-/// Whether the job belongs to another user, so that little can be seen.
-fn no_permission(view: &View<'_>) -> bool {
-    let job = view.job();
-    job.is_some_and(|job| job.access == Tier::T0)
 }
 
 fn headline(view: &View<'_>, verdict: &Verdict, width: u16) -> Line<'static> {

@@ -1,6 +1,6 @@
 //! A row of the timeline for a worker, the queue, the trainer or a GPU: its name, its cells and its figure.
 
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Style;
 use ratatui::text::Line;
 
 use super::cells::{self, TrainerCell};
@@ -83,7 +83,7 @@ pub(super) fn worker_row(
         } else {
             sign
         };
-        (dimmed(style, bound), sign)
+        (if bound { style.dim() } else { style }, sign)
     };
     TimelineRow {
         name: format!("worker {}", view.worker_id(loader, worker.id)),
@@ -98,14 +98,6 @@ pub(super) fn worker_row(
             ),
         ),
         why: "n/a  its state is not visible",
-    }
-}
-
-pub(super) fn dimmed(style: Style, dim: bool) -> Style {
-    if dim {
-        style.add_modifier(Modifier::DIM)
-    } else {
-        style
     }
 }
 

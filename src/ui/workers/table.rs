@@ -30,7 +30,7 @@ pub(super) struct Columns {
 impl Columns {
     pub(super) fn new(view: &View<'_>, all: &[WorkerRow<'_>], inside: Inside) -> Self {
         let (width, indent) = (inside.width, inside.border.indent());
-        let id = if several(view) { 6 } else { 3 };
+        let id = if view.loaders().len() > 1 { 6 } else { 3 };
         let figure = if width < 100 { 8 } else { 9 };
         // If the timeline shows the states at a finer resolution, the table sums them up.
         let drawn = timeline::is_on_main_page(view);
@@ -137,11 +137,6 @@ impl Columns {
         }
         row.line()
     }
-}
-
-/// Whether the rank takes batches from several loaders.
-fn several(view: &View<'_>) -> bool {
-    view.loaders().len() > 1
 }
 
 /// Returns the text of a column with a single figure.
