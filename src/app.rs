@@ -157,11 +157,7 @@ impl App {
     pub fn final_line(&self) -> Option<String> {
         let state = self.engine.state();
         let verdict = state.verdict().filter(|_| state.has_job())?;
-        let headline = verdict.headline(state.model.window());
-        let [loss, ..] = headline.loss;
-        let cause = headline.cause.map(|cause| format!("cause: {cause}"));
-        let parts = [Some(headline.kind), Some(loss), cause, headline.certainty];
-        Some(parts.into_iter().flatten().collect::<Vec<_>>().join("   "))
+        Some(verdict.headline(state.model.window()).line())
     }
 
     /// Handles one event and returns its effects.

@@ -12,9 +12,7 @@ pub(crate) fn text(report: &Report) -> String {
     let mut lines = vec![heading(report)];
     // Without a job there is nothing to judge.
     if report.job.is_some() {
-        let mut sentence = vec![verdict.headline.kind.clone()];
-        sentence.extend(format::judgement(verdict));
-        lines.push(sentence.join("   "));
+        lines.push(verdict.headline.line());
         lines.extend(format::reasons(verdict).map(|(side, text)| entry(side, text)));
     }
     // Without a reading there are no figures.
