@@ -133,6 +133,14 @@ impl<'a> LineBuilder<'a> {
         self.item(gap, &[(Role::Dim, label), (Role::Text, figure)])
     }
 
+    /// Adds a key and what it does.
+    pub(crate) fn key(&mut self, gap: usize, key: &str, words: &str) -> &mut Self {
+        self.item(
+            gap,
+            &[(Role::Key, key), (Role::Dim, " "), (Role::Dim, words)],
+        )
+    }
+
     /// Like [`Self::item`]; returns whether there was room.
     pub(crate) fn fits(&mut self, gap: usize, pieces: &[(Role, &str)]) -> bool {
         let gap = if self.used == 0 { 0 } else { gap };

@@ -220,17 +220,11 @@ pub(super) fn device_row(view: &View<'_>, scale: &Scale) -> Option<TimelineRow> 
     let device = view.device_alone()?;
     let number = view.rank_number();
     let busy = |point: &Point| point.rank(number)?.device_busy.get();
-    let shares = view.history.means(&scale.axis, busy);
+    let shares = (Compute, view.history.means(&scale.axis, busy));
     let figure = format!("busy {}", format::percent(device.busy));
     let why = "n/a  the job does not report how busy it is";
     let name = "device".to_owned();
-    Some(TimelineRow::of_shares(
-        view,
-        name,
-        (Compute, shares),
-        figure,
-        why,
-    ))
+    Some(TimelineRow::of_shares(view, name, shares, figure, why))
 }
 
 impl TimelineRow {
