@@ -90,7 +90,7 @@ pub(super) fn page(
         panel::write(frame, take(&mut rest, 1), vec![row.line()]);
         rest
     } else {
-        panel::frame_region(view.config, frame, body, border, (true, &name), &remark)
+        panel::frame_region(view, frame, body, border, (true, &name), &remark)
     };
     let inner = indented(inner, count(border.indent()));
     panel::write(frame, inner, lines.drain(shown).collect());

@@ -5,7 +5,6 @@ use ratatui::layout::Rect;
 use ratatui::widgets::Clear;
 
 use super::layout::BorderStyle;
-use super::state::Panel;
 use super::{View, format, panel};
 use crate::action::Action;
 use crate::config::Role::{Dim, Key, Text};
@@ -34,7 +33,7 @@ pub(super) fn draw(
     };
     frame.render_widget(Clear, at);
     let border = BorderStyle::boxed_if(height >= 8);
-    let inner = panel::open(view, frame, at, border, Panel::Verdict, "quit", "");
+    let inner = panel::open(view, frame, at, border, "quit", "");
     let mut first = view.row(inner.width);
     let room = usize::from(inner.width).saturating_sub(20);
     let name = format::cut(name, room, view.glyphs().more);

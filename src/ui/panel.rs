@@ -6,11 +6,11 @@ use ratatui::style::Style;
 use ratatui::text::Line;
 use ratatui::widgets::Block;
 
+use super::View;
 use super::layout::{BorderStyle, indented, take};
 use super::line_builder::LineBuilder;
 use super::state::Panel;
-use super::{View, glyphs};
-use crate::config::{Config, Role};
+use crate::config::Role;
 
 /// The functions of a panel; each panel has its own file.
 pub(super) struct PanelFunctions {
@@ -64,7 +64,8 @@ pub(super) fn draw(
     panel: Panel,
     content: fn(&View<'_>, Inside) -> Content,
 ) {
-    let mut inner = inside(area, of_panel(border, panel));
+    let framed = of_panel(border, panel);
+    let mut inner = inside(area, framed);
     // Without a box the verdict keeps one blank column, if there is room.
     if panel == Panel::Verdict && border != BorderStyle::Boxed && inner.width >= 39 {
         inner = indented(inner, 1);
@@ -75,8 +76,8 @@ pub(super) fn draw(
         border,
     };
     let content = content(view, room);
-    let (name, remark) = (&content.name, &content.remark);
-    open(view, frame, area, border, panel, name, remark);
+    let title = (view.state.focus == panel, &*content.name);
+    frame_region(view, frame, area, framed, title, &content.remark);
     write(frame, inner, content.lines);
 }
 
@@ -101,24 +102,24 @@ fn inside(area: Rect, border: BorderStyle) -> Rect {
     inner
 }
 
-/// Draws box or rule with the panel's name on the left and a remark on the right; returns the area inside.
-pub(crate) fn open(
+/// Opens the frame of a screen without panels, in the place and colour of the verdict's; returns the area inside.
+pub(super) fn open(
     view: &View<'_>,
     frame: &mut Frame<'_>,
     area: Rect,
     border: BorderStyle,
-    panel: Panel,
     name: &str,
     remark: &str,
 ) -> Rect {
-    let focused = view.state.focus == panel;
-    let border = of_panel(border, panel);
-    frame_region(view.config, frame, area, border, (focused, name), remark)
+    let title = (view.state.focus == Panel::Verdict, name);
+    let border = of_panel(border, Panel::Verdict);
+    frame_region(view, frame, area, border, title, remark)
 }
 
-/// Like [`open`], for a region of any screen; the first of `title` says whether it is focused.
-pub(crate) fn frame_region(
-    config: &Config,
+/// Draws box or rule with the name on the left and a remark on the right; returns the area inside. The first of `title`
+/// says whether it is focused.
+pub(super) fn frame_region(
+    view: &View<'_>,
     frame: &mut Frame<'_>,
     area: Rect,
     border: BorderStyle,
@@ -126,9 +127,8 @@ pub(crate) fn frame_region(
     remark: &str,
 ) -> Rect {
     let (focused, name) = title;
-    let glyphs = glyphs::of(config);
-    let new_row = |width| LineBuilder::new(&config.theme, glyphs, width);
-    let style = config.theme.style(Role::Border);
+    let glyphs = view.glyphs();
+    let style = view.config.theme.style(Role::Border);
     let inner = inside(area, border);
     let line = Rect {
         height: area.height.min(1),
@@ -155,19 +155,15 @@ pub(crate) fn frame_region(
     } else {
         (Role::Title, "")
     };
-    let mut title = new_row(room);
-    title
-        .text(paint, " ")
-        .text(paint, mark)
-        .sentence(paint, name);
-    title.text(paint, " ");
-    let title = title.line();
+    let mut title = view.row(room);
+    title.text(paint, " ").text(paint, mark);
+    let title = title.sentence(paint, name).text(paint, " ").line();
     let used = u16::try_from(title.width()).unwrap_or(room);
     frame.render_widget(
         title,
         indented(line, inset).resize((used.min(room), line.height).into()),
     );
-    let mut right = new_row(room.saturating_sub(used + 2));
+    let mut right = view.row(room.saturating_sub(used + 2));
     if !remark.is_empty()
         && right.fits(
             0,

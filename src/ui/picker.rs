@@ -6,7 +6,6 @@ use ratatui::layout::Rect;
 use super::filter::matching_jobs;
 use super::layout::BorderStyle;
 use super::line_builder::LineBuilder;
-use super::state::Panel;
 use super::table::{self, TableColumn};
 use super::verdict::paint_of;
 use super::{JobFigures, ListedJob, View, empty, format, panel};
@@ -42,7 +41,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, jobs: &[L
     } else {
         String::new()
     };
-    let inner = panel::open(view, frame, body, border, Panel::Verdict, &name, &remark);
+    let inner = panel::open(view, frame, body, border, &name, &remark);
     let columns = columns(usize::from(inner.width), jobs);
     let mut head = view.row(inner.width);
     head.space(1);

@@ -9,7 +9,6 @@ mod table;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::state::Panel;
 use super::{View, detail, format, layout, panel};
 use crate::config::Role::Dim;
 use branch::{Branch, TreeLine, build};
@@ -23,15 +22,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let shown = shown(view);
     let border = layout::border(area);
     let remark = remark(view, &shown);
-    let inner = panel::open(
-        view,
-        frame,
-        body,
-        border,
-        Panel::Verdict,
-        "processes",
-        &remark,
-    );
+    let inner = panel::open(view, frame, body, border, "processes", &remark);
     let table = Table::new(view, &shown, inner.width);
     let mut lines = vec![table.head()];
     if shown.is_empty() {
