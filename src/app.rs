@@ -157,11 +157,7 @@ impl App {
     pub fn final_line(&self) -> Option<String> {
         let state = self.engine.state();
         let verdict = state.verdict().filter(|_| state.has_job())?;
-        let headline = verdict.headline(state.model.window());
-        let [loss, ..] = headline.loss;
-        let cause = headline.cause.map(|cause| format!("cause: {cause}"));
-        let parts = [Some(headline.kind), Some(loss), cause, headline.certainty];
-        Some(parts.into_iter().flatten().collect::<Vec<_>>().join("   "))
+        Some(verdict.headline(state.model.window()).line())
     }
 
     /// Handles one event and returns its effects.
@@ -225,14 +221,8 @@ impl App {
             Event::Input(Input::Mouse(mouse)) => self.handle_mouse(mouse),
             Event::Input(Input::Paste(text)) => self.pasted(&text),
             Event::Input(Input::FocusGained | Input::FocusLost) => vec![],
-            Event::Printed(bytes) => match &mut self.launched {
-                Some(launched) => launched.printed(&bytes),
-                None => vec![],
-            },
-            Event::Command(event) => match &mut self.launched {
-                Some(launched) => launched.command_event(&event),
-                None => vec![],
-            },
+            Event::Printed(bytes) => self.with_launched(|launched| launched.printed(&bytes)),
+            Event::Command(event) => self.with_launched(|launched| launched.command_event(&event)),
         }
     }
 

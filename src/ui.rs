@@ -90,7 +90,7 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
         Attach::LookingForJob { wanted } => empty::draw(view, frame, area, wanted),
         Attach::Picker(candidates) => picker::draw(view, frame, area, candidates),
         Attach::Attached | Attach::Ended => match view.state.page {
-            Page::Detail => detail::draw(view, frame, area, &part(view.state.focus)),
+            Page::Detail => detail::draw(view, frame, area, part(view.state.focus).content),
             Page::Tree => tree::draw(view, frame, area),
             Page::Panels => panels(view, frame, area),
         },
@@ -105,7 +105,7 @@ macro_rules! functions {
         /// Returns the functions of a panel, from its file.
         fn part(panel: Panel) -> PanelFunctions {
             match panel {
-                $(Panel::$name => PanelFunctions { wanted: $file::wanted, draw: $file::draw },)*
+                $(Panel::$name => PanelFunctions { wanted: $file::wanted, content: $file::content },)*
             }
         }
     };
@@ -223,6 +223,6 @@ fn panels(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
         if area.is_empty() {
             continue;
         }
-        (part(panel).draw)(view, frame, area, border);
+        panel::draw(view, frame, area, border, panel, part(panel).content);
     }
 }

@@ -49,9 +49,9 @@ impl App {
             (Action::Redraw, _) => vec![Effect::Redraw],
             (Action::Suspend, _) => vec![Effect::SuspendTerminal],
             (Action::Quit, _) => self.quit(),
-            (Action::EndCommand, Question) => self.answer(LaunchedCommand::end),
-            (Action::Detach, Question) => self.answer(LaunchedCommand::detach),
-            (Action::Cancel, Question) => self.answer(LaunchedCommand::go_on),
+            (Action::EndCommand, Question) => self.with_launched(LaunchedCommand::end),
+            (Action::Detach, Question) => self.with_launched(LaunchedCommand::detach),
+            (Action::Cancel, Question) => self.with_launched(LaunchedCommand::go_on),
             // Nothing else applies until the question is answered, and no answer without it; the fleet is another screen.
             (_, Question) | (Action::EndCommand | Action::Detach | Action::PrintCommand, _) => {
                 vec![]
@@ -133,8 +133,12 @@ impl App {
         }
     }
 
-    fn answer(&mut self, answer: impl FnOnce(&mut LaunchedCommand) -> Vec<Effect>) -> Vec<Effect> {
-        self.launched.as_mut().map_or_else(Vec::new, answer)
+    /// Applies to the launched command; nothing if there is none.
+    pub(super) fn with_launched(
+        &mut self,
+        apply: impl FnOnce(&mut LaunchedCommand) -> Vec<Effect>,
+    ) -> Vec<Effect> {
+        self.launched.as_mut().map_or_else(Vec::new, apply)
     }
 
     fn select(&mut self) -> Vec<Effect> {

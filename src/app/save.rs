@@ -11,7 +11,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use tokio::sync::mpsc;
 
-use super::App;
+use super::{App, trouble};
 use crate::background::spawn;
 use crate::output;
 use crate::report::Report;
@@ -65,10 +65,7 @@ pub(super) fn write(saved: io::Result<Saved>, folder: PathBuf, tell: mpsc::Sende
                 text: format!("saved {name}.svg and {name}.md"),
                 trouble: false,
             },
-            Err(error) => Notice {
-                text: format!("cannot save to the current directory: {error}"),
-                trouble: true,
-            },
+            Err(error) => trouble(format!("cannot save to the current directory: {error}")),
         };
         // If the screen is closed, nobody needs the notice.
         let _ = tell.blocking_send(notice);

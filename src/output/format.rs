@@ -4,8 +4,8 @@
 
 use crate::job::script;
 use crate::report::{
-    DiskReport, GpuReport, Headline, HostReport, JobReport, QueueReport, RankReport, Report,
-    RunSource, VerdictReport, WorkerReport,
+    DiskReport, GpuReport, HostReport, JobReport, QueueReport, RankReport, Report, RunSource,
+    VerdictReport, WorkerReport,
 };
 
 use crate::units::{BytesPerSecond, known, shortened};
@@ -54,19 +54,6 @@ pub(super) fn ready(queue: &QueueReport) -> String {
 /// Formats a queue, for example `0.4 of 8, empty 91 %`.
 pub(super) fn queue(queue: Option<&QueueReport>) -> String {
     known(queue.map(|queue| format!("{}, empty {}", ready(queue), queue.empty_share)))
-}
-
-/// Returns the known parts of the verdict: what is lost, why, and how certain that is.
-pub(super) fn judgement(verdict: &VerdictReport) -> Vec<String> {
-    let Headline {
-        loss: [loss, ..],
-        cause,
-        certainty,
-        ..
-    } = &verdict.headline;
-    let cause = cause.as_ref().map(|cause| format!("cause: {cause}"));
-    let parts = [Some(loss.clone()), cause, certainty.clone()];
-    parts.into_iter().flatten().collect()
 }
 
 /// Returns advice and evidence in order of importance, each with its label.

@@ -36,8 +36,7 @@ fn heading(text: &str, lines: &mut Vec<String>) {
 
 fn judgement(report: &Report) -> Vec<String> {
     let verdict = &report.verdict;
-    let parts = format::judgement(verdict);
-    let parts: Vec<String> = parts.iter().map(|part| plain(part)).collect();
+    let parts: Vec<String> = verdict.headline.parts().map(|part| plain(&part)).collect();
     let mut lines = vec![
         format!("# {}", verdict.headline.kind),
         String::new(),

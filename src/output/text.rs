@@ -12,9 +12,7 @@ pub(crate) fn text(report: &Report) -> String {
     let mut lines = vec![heading(report)];
     // Without a job there is nothing to judge.
     if report.job.is_some() {
-        let mut sentence = vec![verdict.headline.kind.clone()];
-        sentence.extend(format::judgement(verdict));
-        lines.push(sentence.join("   "));
+        lines.push(verdict.headline.line());
         lines.extend(format::reasons(verdict).map(|(side, text)| entry(side, text)));
     }
     // Without a reading there are no figures.
@@ -73,16 +71,14 @@ fn rank(rank: &RankReport) -> Vec<String> {
     let [share, step, wait, load, rate] = format::rank(rank);
     let figures = format!("wait {share}   step {step}   wait {wait}   load {load}   {rate}");
     let mut lines = vec![entry(&name, &figures)];
-    if let Some(loader) = &rank.loader {
-        let several = !rank.other_loaders.is_empty();
-        lines.push(self::loader(loader, several));
-        lines.push(entry("queue", &format::queue(rank.queue.as_ref())));
-        lines.extend(rank.workers.iter().map(worker));
-    }
-    for other in &rank.other_loaders {
-        lines.push(self::loader(&other.loader, true));
-        lines.push(entry("queue", &format::queue(other.queue.as_ref())));
-        lines.extend(other.workers.iter().map(worker));
+    let main = rank.loader.as_ref();
+    let main = main.map(|loader| (loader, &rank.queue, &rank.workers));
+    let others = rank.other_loaders.iter();
+    let others = others.map(|other| (&other.loader, &other.queue, &other.workers));
+    for (loader, queue, workers) in main.into_iter().chain(others) {
+        lines.push(self::loader(loader, !rank.other_loaders.is_empty()));
+        lines.push(entry("queue", &format::queue(queue.as_ref())));
+        lines.extend(workers.iter().map(worker));
     }
     // Leave out a device of which nothing is known.
     let is_known = |device: &&DeviceReport| {

@@ -7,7 +7,7 @@ use ratatui::text::Line;
 use super::line_builder::LineBuilder;
 use super::{Attach, ListedJob, View, filter, footer, format, panel, verdict};
 use crate::action::Action;
-use crate::config::Role::{self, Dim, Focus, Key, Text, Trouble, Unknown};
+use crate::config::Role::{self, Dim, Focus, Text, Trouble, Unknown};
 use crate::verdict::{Headline, Kind, Verdict};
 
 /// Least cells of a cause that are worth showing.
@@ -35,28 +35,20 @@ fn question(view: &View<'_>, width: u16) -> Line<'static> {
     row.bold(Text, "quit:");
     for action in [Action::EndCommand, Action::Detach, Action::Cancel] {
         if let Some(key) = view.config.keys.keys(action).first() {
-            row.item(
-                1,
-                &[
-                    (Key, &key.to_string()),
-                    (Dim, " "),
-                    (Dim, footer::words(view, action)),
-                ],
-            );
+            row.key(1, &key.to_string(), footer::words(view, action));
         }
     }
     row.line()
 }
 
 fn looking(view: &View<'_>, width: u16, wanted: &str) -> Line<'static> {
+    let (what, place) = match view.state.replay {
+        Some(_) => ("NO JOB", "at this point of the recording".to_owned()),
+        None => ("LOOKING", format!("for {wanted}")),
+    };
     let mut row = view.row(width);
-    if view.state.replay.is_some() {
-        row.bold(Unknown, "NO JOB");
-        add_if_useful(&mut row, Text, "at this point of the recording");
-        return row.line();
-    }
-    row.bold(Unknown, "LOOKING");
-    add_if_useful(&mut row, Text, &format!("for {wanted}"));
+    row.bold(Unknown, what);
+    add_if_useful(&mut row, Text, &place);
     row.line()
 }
 

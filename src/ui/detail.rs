@@ -2,9 +2,8 @@
 //!
 //! Draws the frame of a page; the content of each page is in its own file.
 
-mod content;
 mod disk;
-mod figures;
+pub(super) mod figures;
 mod gpu;
 mod loads;
 mod rank;
@@ -15,11 +14,10 @@ use ratatui::Frame;
 use ratatui::layout::{Margin, Rect};
 
 use super::layout::{self, BorderStyle, count, indented, take, take_last};
-use super::panel::PanelFunctions;
+use super::panel::{Content, Inside};
 use super::state::Panel;
 use super::{View, footer, header, panel};
 use crate::config::Role::{Dim, Title};
-pub(super) use content::Content;
 
 /// Draws what surrounds a page, and returns the area in between.
 pub(super) fn draw_frame(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> Rect {
@@ -32,7 +30,13 @@ pub(super) fn draw_frame(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> 
     body
 }
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, part: &PanelFunctions) {
+/// Draws the page of the focused panel; one without a page shows what `same` returns, on more lines.
+pub(super) fn draw(
+    view: &View<'_>,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    same: fn(&View<'_>, Inside) -> Content,
+) {
     let body = draw_frame(view, frame, area);
     let border = layout::border(area);
     let content: fn(&View<'_>, u16) -> Content = match view.state.focus {
@@ -41,8 +45,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, part: &Pa
         Panel::Gpu => gpu::content,
         Panel::Workers => worker::content,
         Panel::Disk => disk::content,
-        // The same on more lines.
-        _ => return (part.draw)(view, frame, body, border),
+        panel => return panel::draw(view, frame, body, border, panel, same),
     };
     page(view, frame, body, border, content);
 }
@@ -87,7 +90,7 @@ pub(super) fn page(
         panel::write(frame, take(&mut rest, 1), vec![row.line()]);
         rest
     } else {
-        panel::frame_region(view.config, frame, body, border, (true, &name), &remark)
+        panel::frame_region(view, frame, body, border, (true, &name), &remark)
     };
     let inner = indented(inner, count(border.indent()));
     panel::write(frame, inner, lines.drain(shown).collect());

@@ -5,7 +5,6 @@ use ratatui::layout::Rect;
 use ratatui::widgets::Clear;
 
 use super::layout::BorderStyle;
-use super::state::Panel;
 use super::{View, format, panel};
 use crate::action::Action;
 use crate::config::Role::{Dim, Key, Text};
@@ -34,7 +33,7 @@ pub(super) fn draw(
     };
     frame.render_widget(Clear, at);
     let border = BorderStyle::boxed_if(height >= 8);
-    let inner = panel::open(view, frame, at, border, Panel::Verdict, "quit", "");
+    let inner = panel::open(view, frame, at, border, "quit", "");
     let mut first = view.row(inner.width);
     let room = usize::from(inner.width).saturating_sub(20);
     let name = format::cut(without_folder(name), room, view.glyphs().more);
@@ -51,11 +50,8 @@ pub(super) fn draw(
         );
         if action == Action::Detach {
             let mut row = view.row(inner.width);
-            // The end of a path is more useful than its beginning.
-            let room = usize::from(inner.width).saturating_sub(6);
-            let output_path = format::cut_left(output_path, room, view.glyphs().more);
-            row.space(6).text(Dim, &output_path);
-            lines.push(row.line());
+            let room = row.space(6).left();
+            lines.push(row.ending(Dim, output_path, room).line());
         }
     }
     panel::write(frame, inner, lines);

@@ -1,14 +1,11 @@
 //! Where the data comes from: devices, the job's reads, and what the machine lacks.
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::history::{disk_read, graph, spark};
-use super::layout::BorderStyle;
 use super::line_builder::LineBuilder;
-use super::state::Panel;
-use super::{View, axis, format, panel};
+use super::panel::{Content, Inside};
+use super::{View, axis, format};
 use crate::config::Role::{Dim, Read, Text, Trouble};
 use crate::model::rates::{DiskRates, JobRates, Rates, WorkerRates};
 use crate::units::{mean, sorted};
@@ -25,18 +22,12 @@ pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
     super::layout::count(disks + usize::from(rates.job.is_some()) + usize::from(workers) + 1)
 }
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
-    let inner = panel::open(view, frame, area, border, Panel::Disk, "disk", &view.span());
-    let room = usize::from(inner.height);
+pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
+    let room = inside.height;
+    let start = || inside.row(view);
     let Some(rates) = view.figures() else {
-        let mut row = view.row(inner.width);
-        row.space(border.indent()).text(Dim, "disk  n/a");
-        return panel::write(frame, inner, vec![row.line()]);
-    };
-    let start = || {
-        let mut row = view.row(inner.width);
-        row.space(border.indent());
-        row
+        let line = start().text(Dim, "disk  n/a").line();
+        return Content::new("disk", "", vec![line]);
     };
     let disks = shown(rates);
     let mut lines = Vec::new();
@@ -57,12 +48,12 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     let workers = view.loader().map_or(&[][..], |loader| &loader.workers);
     lines.extend(workers_line(workers, start()));
     lines.push(machine(rates, start()));
-    let (left, width) = (room.saturating_sub(lines.len()), inner.width);
+    let (left, width) = (room.saturating_sub(lines.len()), inside.width);
     let (_, most) = disk_read(view, usize::from(width));
     let past = |cells| disk_read(view, cells).0;
     let top = format::rate(Some(most));
     lines.extend(graph(view, Read, width, left, (past, &top)));
-    panel::write(frame, inner, lines);
+    Content::new("disk", &view.span(), lines)
 }
 
 /// Returns the devices with the job's files, then other busy ones.

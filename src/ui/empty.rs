@@ -31,10 +31,10 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, wanted: &
         } else {
             BorderStyle::Ruled
         };
-        log::draw(view, frame, below, border);
+        panel::draw(view, frame, below, border, Panel::Log, log::content);
     }
     let border = BorderStyle::boxed_if(body.height >= 5 && body.width >= 30);
-    let inner = panel::open(view, frame, body, border, Panel::Verdict, "no job yet", "");
+    let inner = panel::open(view, frame, body, border, "no job yet", "");
     let mut first = view.row(inner.width);
     if view.state.replay.is_some() {
         let words = "no job at this point of the recording";

@@ -10,7 +10,7 @@ use super::layout::indented;
 use super::state::Panel;
 use super::{Attach, Filter, Page, Past, Replay, View, format, panel};
 use crate::action::Action;
-use crate::config::Role::{Dim, Focus, Key, Text, Trouble};
+use crate::config::Role::{Dim, Focus, Text, Trouble};
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
                 } else {
                     2
                 };
-                row.item(gap, &[(Key, &key), (Dim, " "), (Dim, words)]);
+                row.key(gap, &key, words);
             }
         }
     }
@@ -88,7 +88,7 @@ fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let shown: String = text.chars().skip(from).collect();
     row.text(Text, &shown).text(Focus, "_");
     for (key, what) in keys {
-        row.item(2, &[(Key, key), (Dim, " "), (Dim, what)]);
+        row.key(2, key, what);
     }
     panel::write(frame, area, vec![row.line()]);
 }

@@ -7,17 +7,32 @@ use std::time::SystemTime;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::model::rates::QueueRates;
 use crate::units::{Bytes, Share, scaled};
 pub(crate) use crate::units::{UNKNOWN, known, span};
 
 /// Formats a share as `63 %`, at most 5 wide below 1000 %.
 pub(crate) fn percent(share: Option<Share>) -> String {
-    known(share.map(|share| whole_percent(share.percent())))
+    whole_percent(share.map(Share::percent))
 }
 
 /// Formats a figure that is already in percent.
-pub(crate) fn whole_percent(percent: f64) -> String {
-    format!("{:.0} %", percent.max(0.0))
+pub(crate) fn whole_percent(percent: Option<f64>) -> String {
+    known(percent.map(|percent| format!("{:.0} %", percent.max(0.0))))
+}
+
+/// Formats CPUs in use, in percent of one.
+pub(crate) fn cores(cores: Option<f64>) -> String {
+    whole_percent(cores.map(|cores| 100.0 * cores))
+}
+
+/// Formats the batches that are ready in a queue: `0.4 of 8`.
+pub(crate) fn ready(queue: QueueRates) -> String {
+    let ready = per_second(Some(queue.mean_ready));
+    let capacity = queue
+        .capacity
+        .map(|capacity| format!("{ready} of {capacity}"));
+    capacity.unwrap_or(ready)
 }
 
 /// Formats a share with one decimal below 10 %, `0.4 %`, without from there on.

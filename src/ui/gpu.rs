@@ -12,14 +12,13 @@ mod line;
 mod no_gpu;
 mod reported;
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::Line;
 
+use super::View;
 use super::history::{self, graph};
 use super::layout::{BorderStyle, ROOM_FOR_ONE};
+use super::panel::{self, Content, Inside};
 use super::state::Panel;
-use super::{View, panel};
 use crate::config::Role::{Compute, Dim};
 use crate::model::rates::GpuRates;
 use detail::{detail, scrolled};
@@ -73,7 +72,12 @@ fn in_full(view: &View<'_>, width: u16, border: BorderStyle) -> Option<Vec<Line<
         .then(|| blocks.collect())
 }
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
+pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
+    let Inside {
+        width,
+        height,
+        border,
+    } = inside;
     let gpus = view.gpus();
     let name = match gpus {
         [gpu] if border == BorderStyle::Boxed => {
@@ -82,22 +86,21 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
         [] | [_] => "GPU".to_owned(),
         many => format!("{} GPUs", many.len()),
     };
-    let inner = panel::open(view, frame, area, border, Panel::Gpu, &name, &view.span());
-    let mut reported = reported(view, inner.width, border);
-    let room = usize::from(inner.height).saturating_sub(reported.len());
+    let mut reported = reported(view, width, border);
+    let room = height.saturating_sub(reported.len());
     let lines = match gpus {
         [] if !reported.is_empty() => vec![],
-        [] => no_gpu(view, inner.width, border),
+        [] => no_gpu(view, width, border),
         [gpu] if room >= 2 => {
-            let lines = detail(view, gpu, inner.width, border);
+            let lines = detail(view, gpu, width, border);
             let shown = panel::window(lines.len(), room, scrolled(view).unwrap_or(0));
             lines[shown].to_vec()
         }
-        many if room == 1 && many.len() > 1 => vec![line::all_of(view, many, inner.width)],
-        many => list(view, many, inner.width, border, room),
+        many if room == 1 && many.len() > 1 => vec![line::all_of(view, many, width)],
+        many => list(view, many, width, border, room),
     };
     reported.extend(lines);
-    let left = usize::from(inner.height).saturating_sub(reported.len());
+    let left = height.saturating_sub(reported.len());
     let place = view.gpu_place();
     let own = gpus.get(place).filter(|gpu| gpu.util_percent.is_some());
     if let Some(gpu) = own {
@@ -106,32 +109,27 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
             [_] => "100 %".to_owned(),
             _ => format!("GPU {}", gpu.now.index),
         };
-        reported.extend(graph(view, Compute, inner.width, left, (util, &top)));
+        reported.extend(graph(view, Compute, width, left, (util, &top)));
     } else if view
         .device_alone()
         .is_some_and(|device| device.busy.is_some())
     {
         let busy = |cells| reported::past(view, cells);
-        reported.extend(graph(view, Compute, inner.width, left, (busy, "100 %")));
+        reported.extend(graph(view, Compute, width, left, (busy, "100 %")));
     }
-    panel::write(frame, inner, reported);
+    Content::new(&name, &view.span(), reported)
 }
 
 /// Returns all that is known of the GPU at this place, with the device that the job reports above it; without a GPU, the
 /// reason. For the page of details.
 pub(super) fn whole(view: &View<'_>, place: usize, width: u16) -> Vec<Line<'static>> {
-    let mut lines = reported(view, width, BorderStyle::Boxed);
-    match view.gpus().get(place) {
-        None if lines.is_empty() => lines = no_gpu(view, width, BorderStyle::Boxed),
-        None => {}
-        Some(gpu) => {
-            if !lines.is_empty() {
-                lines.push(Line::default());
-            }
-            lines.extend(detail(view, gpu, width, BorderStyle::Boxed));
-        }
-    }
-    lines
+    let reported = reported(view, width, BorderStyle::Boxed);
+    let own = match view.gpus().get(place) {
+        None if reported.is_empty() => no_gpu(view, width, BorderStyle::Boxed),
+        None => vec![],
+        Some(gpu) => detail(view, gpu, width, BorderStyle::Boxed),
+    };
+    panel::stacked([reported, own])
 }
 
 /// The place of the GPU that is marked; `None` while this panel does not have the keys.

@@ -48,10 +48,8 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
                 let others = 1 + 2 + place + 2 + format::width(&settings.join("  ")) + 1;
                 row.text(Text, &builtin(flags, room.saturating_sub(others)));
             } else {
-                let command = script(&job.command);
                 // At most half of the line: pid and settings must stay visible.
-                let command = format::clean(&command, view.config.ascii);
-                row.text(Text, &format::cut(&command, room / 2, view.glyphs().more));
+                row.up_to(1 + room / 2, Text, &script(&job.command));
             }
             let place = place(view, job, row.left().saturating_sub(2));
             row.space(2);

@@ -4,13 +4,15 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::detail::{Content, page};
+use super::detail::figures::heading;
+use super::detail::page;
 use super::glyphs::doing;
 use super::layout::{BorderStyle, take_last};
-use super::{View, footer, format, marks, panel};
+use super::panel::{Content, side_by_side, stacked};
+use super::{View, footer, format, marks};
 use crate::action::Action;
 use crate::config::Role::{
-    self, Compute, Cpu, Dim, Full, Key, Read, Runnable, Text, Title, Trouble, Unknown, Wait,
+    self, Compute, Cpu, Dim, Full, Key, Read, Runnable, Text, Trouble, Unknown, Wait,
 };
 use crate::sample::WorkerNow;
 
@@ -79,30 +81,19 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
 /// Returns the lines of the help, in two columns if there is room.
 fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     if width < 100 {
-        let mut all = keys(view, width);
-        all.push(Line::default());
-        all.extend(meanings(view, width));
-        all.push(Line::default());
-        all.extend(self::marks(view, width));
-        all.extend(unknown(view, width));
-        all.push(Line::default());
-        all.extend(words(view, width));
-        return all;
+        return stacked([
+            keys(view, width),
+            meanings(view, width),
+            self::marks(view, width),
+            unknown(view, width),
+            words(view, width),
+        ]);
     }
     let half = width / 2 - 1;
-    let mut left = keys(view, half);
-    left.push(Line::default());
-    left.extend(meanings(view, half));
-    let mut right = words(view, half);
-    right.push(Line::default());
-    right.extend(self::marks(view, half));
-    let mut all = panel::side_by_side(view, width, &left, &right, width - half - 2);
-    all.extend(unknown(view, width));
-    all
-}
-
-fn heading(view: &View<'_>, width: u16, text: &str) -> Line<'static> {
-    view.row(width).text(Title, text).line()
+    let left = stacked([keys(view, half), meanings(view, half)]);
+    let right = stacked([words(view, half), self::marks(view, half)]);
+    let both = side_by_side(view, width, &left, &right, width - half - 2);
+    stacked([both, unknown(view, width)])
 }
 
 /// Returns a word with its meaning, on as many lines as that needs.
@@ -195,7 +186,7 @@ fn unknown(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     if view.gaps.is_empty() {
         return Vec::new();
     }
-    let mut lines = vec![Line::default(), heading(view, width, "NOT AVAILABLE")];
+    let mut lines = vec![heading(view, width, "NOT AVAILABLE")];
     for gap in view.gaps {
         let mut row = view.row(width);
         row.padded(Key, &format!("  {}", gap.source), 12);

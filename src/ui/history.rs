@@ -2,7 +2,6 @@
 
 mod series;
 
-use ratatui::Frame;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use ratatui::symbols::bar;
@@ -13,12 +12,12 @@ use super::axis::{self, FIGURE, LABEL, cells};
 use super::glyphs::Glyphs;
 use super::layout::{BorderStyle, count};
 use super::line_builder::LineBuilder;
-use super::state::Panel;
-use super::{View, format, marks, panel};
+use super::panel::{Content, Inside};
+use super::{View, format, marks};
 use crate::config::Role::{self, Dim, Focus, Text, Unknown};
-use crate::units::Share;
+use crate::units::{Share, whole};
 use series::HistorySeries;
-pub(super) use series::{disk_read, gpu_util, past};
+pub(super) use series::{disk_read, gpu_util, past, relative_to_max};
 
 /// A threshold on the edge of two rows stands in the upper one.
 const EXACT: f64 = 1e-6;
@@ -33,14 +32,13 @@ pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
     count(series::all(view, 0).len())
 }
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
-    let indent = border.indent();
-    let cells = cells(area.width, border == BorderStyle::Boxed);
+pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
+    let (width, indent) = (inside.width, inside.border.indent());
+    let cells = cells(view.screen.width, inside.border == BorderStyle::Boxed);
     let span = axis::words(view);
-    let name = title(view, usize::from(area.width), &span, cells);
-    let inner = panel::open(view, frame, area, border, Panel::History, &name, &span);
+    let name = title(view, usize::from(view.screen.width), &span, cells);
     let mut series = series::all(view, cells);
-    let height = usize::from(inner.height);
+    let height = inside.height;
     // The last line is for marks, if there is room for more than two figures.
     let marks = height >= 3 && !view.history.is_empty();
     let height = height - usize::from(marks);
@@ -48,7 +46,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     series.sort_by_key(HistorySeries::is_unknown);
     series.truncate(height);
     if series.is_empty() {
-        return;
+        return Content::new(&name, &span, vec![]);
     }
     let cursor = axis::cursor(view, cells);
     // Tall graphs are separated by a blank line.
@@ -70,25 +68,21 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
                 left -= more;
                 rows + more
             };
-            let mut lines = one.lines(view, inner.width, indent, (cells, cursor), rows);
+            let mut lines = one.lines(view, width, indent, (cells, cursor), rows);
             lines.extend((0..air).map(|_| Line::default()));
             lines
         })
         .collect();
     if marks {
         lines.truncate(height);
-        lines.push(marks::line(view, inner.width, (indent, LABEL), cells));
+        lines.push(marks::line(view, width, (indent, LABEL), cells));
     }
-    panel::write(frame, inner, lines);
+    Content::new(&name, &span, lines)
 }
 
 /// Returns the panel's name, and the text of the marks under the cursor, if there is room beside the span.
 fn title(view: &View<'_>, width: usize, span: &str, cells: usize) -> String {
-    let name = if view.ranks().len() > 1 {
-        format!("history of rank {}", view.rank_number())
-    } else {
-        "history".to_owned()
-    };
+    let name = view.of_rank("history");
     let said = marks::words(view, cells);
     if said.is_empty() {
         return name;
@@ -280,17 +274,15 @@ fn sparkline(glyphs: &Glyphs, values: &[Option<f64>], cells: usize, rows: usize)
     };
     // Every value shows at least one eighth, and the topmost eighth stays free, so that a full bar does not touch the
     // line above.
-    let most = 8 * rows as u64;
+    let most = 8 * rows;
     let eighths = |value: f64| {
         let height = (value.clamp(0.0, 1.0) * (most - 1) as f64).round();
-        (1..most).rev().find(|eighths| height >= *eighths as f64)
+        whole(height).max(1) as u64
     };
-    let data = values
-        .iter()
-        .map(|value| value.map(|value| eighths(value).unwrap_or(1)));
+    let data = values.iter().map(|value| value.map(eighths));
     let sparkline = Sparkline::default()
         .data(data)
-        .max(most)
+        .max(most as u64)
         .bar_set(bars)
         .absent_value_symbol(glyphs.gap);
     let mut picture = Buffer::empty(Rect::new(0, 0, count(cells), count(rows)));

@@ -116,7 +116,7 @@ pub fn regions(area: Rect, wants: &SizeHints) -> Regions {
     let mut lines = PanelLines::default();
     if is_too_small(area) {
         lines[Panel::Verdict as usize] = area.height.min(1);
-        return place(area, border, &lines, false, false);
+        return place(area, border, &lines, 0);
     }
     for panel in Panel::ALL {
         let says = ALWAYS.contains(&panel) || wants.of(panel) > 0;
@@ -151,7 +151,7 @@ pub fn regions(area: Rect, wants: &SizeHints) -> Regions {
     if border != BorderStyle::Bare {
         lines[Panel::History as usize] += room.saturating_sub(height(border, &lines));
     }
-    place(area, border, &lines, true, true)
+    place(area, border, &lines, 1)
 }
 
 /// Returns the next number of lines at which a panel shows more.
@@ -299,17 +299,11 @@ fn height(border: BorderStyle, lines: &PanelLines) -> u16 {
         .saturating_sub(beside)
 }
 
-fn place(
-    area: Rect,
-    border: BorderStyle,
-    lines: &PanelLines,
-    header: bool,
-    footer: bool,
-) -> Regions {
+/// Puts the panels below each other, between so many lines for the header and for the footer.
+fn place(area: Rect, border: BorderStyle, lines: &PanelLines, around: u16) -> Regions {
     let mut rest = area;
-    let header = take(&mut rest, u16::from(header));
-    let footer_height = u16::from(footer).min(rest.height);
-    let footer = take_last(&mut rest, footer_height);
+    let header = take(&mut rest, around);
+    let footer = take_last(&mut rest, around);
     let mut panels = [Rect::default(); Panel::ALL.len()];
     for panel in Panel::ALL {
         let own = height_with_border(border, panel, lines[panel as usize]);

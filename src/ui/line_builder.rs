@@ -5,7 +5,7 @@
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::format::{clean, cut, cut_words, width};
+use super::format::{clean, cut, cut_left, cut_words, width};
 use super::glyphs::Glyphs;
 use crate::config::{Role, Theme};
 
@@ -106,9 +106,20 @@ impl<'a> LineBuilder<'a> {
     /// Adds a text left-aligned in `cells`; cuts a longer text.
     pub(crate) fn padded(&mut self, paint: Role, text: &str, cells: usize) -> &mut Self {
         let end = self.used + cells;
+        self.up_to(end, paint, text).to(end)
+    }
+
+    /// Adds a text; cuts what does not fit before column `end`.
+    pub(crate) fn up_to(&mut self, end: usize, paint: Role, text: &str) -> &mut Self {
         let text = clean(text, self.glyphs.ascii);
-        let text = cut(&text, cells, self.glyphs.more);
-        self.text(paint, &text).to(end)
+        let room = end.saturating_sub(self.used);
+        self.text(paint, &cut(&text, room, self.glyphs.more))
+    }
+
+    /// Adds a text in `cells`; cuts a longer one at its beginning, as the end of a path says more.
+    pub(crate) fn ending(&mut self, paint: Role, text: &str, cells: usize) -> &mut Self {
+        let text = clean(text, self.glyphs.ascii);
+        self.text(paint, &cut_left(&text, cells, self.glyphs.more))
     }
 
     /// Adds pieces that only make sense together, `gap` cells after the text so far: all of them or none.
@@ -120,6 +131,14 @@ impl<'a> LineBuilder<'a> {
     /// Adds a label and its figure.
     pub(crate) fn figure(&mut self, gap: usize, label: &str, figure: &str) -> &mut Self {
         self.item(gap, &[(Role::Dim, label), (Role::Text, figure)])
+    }
+
+    /// Adds a key and what it does.
+    pub(crate) fn key(&mut self, gap: usize, key: &str, words: &str) -> &mut Self {
+        self.item(
+            gap,
+            &[(Role::Key, key), (Role::Dim, " "), (Role::Dim, words)],
+        )
     }
 
     /// Like [`Self::item`]; returns whether there was room.

@@ -1,43 +1,125 @@
-//! The frame of a panel: box or rule, its name, and the time that its figures cover.
+//! The frame of a panel: box or rule, its name, and the time that its figures cover; and what stands inside.
 
 use ratatui::Frame;
 use ratatui::layout::{Margin, Rect};
+use ratatui::style::Style;
 use ratatui::text::Line;
 use ratatui::widgets::Block;
 
+use super::View;
 use super::layout::{BorderStyle, indented, take};
 use super::line_builder::LineBuilder;
 use super::state::Panel;
-use super::{View, glyphs};
-use crate::config::{Config, Role};
+use crate::config::Role;
 
 /// The functions of a panel; each panel has its own file.
 pub(super) struct PanelFunctions {
     /// Returns how many lines it could fill at this width; 0 = there is nothing to show.
     pub(super) wanted: fn(&View<'_>, u16) -> u16,
-    pub(super) draw: fn(&View<'_>, &mut Frame<'_>, Rect, BorderStyle),
+    pub(super) content: fn(&View<'_>, Inside) -> Content,
 }
 
-/// Draws box or rule with the panel's name on the left and a remark on the right; returns the area inside.
-pub(crate) fn open(
+/// The room inside of a panel.
+#[derive(Clone, Copy)]
+pub(super) struct Inside {
+    pub(super) width: u16,
+    pub(super) height: usize,
+    pub(super) border: BorderStyle,
+}
+
+impl Inside {
+    /// Starts a line, with the blank cells before it.
+    pub(super) fn row<'a>(self, view: &View<'a>) -> LineBuilder<'a> {
+        let mut row = view.row(self.width);
+        row.space(self.border.indent());
+        row
+    }
+}
+
+/// What a panel or a page shows.
+pub(super) struct Content {
+    /// Its subject.
+    pub(super) name: String,
+    /// The time that its figures cover.
+    pub(super) remark: String,
+    pub(super) lines: Vec<Line<'static>>,
+}
+
+impl Content {
+    pub(super) fn new(name: &str, remark: &str, lines: Vec<Line<'static>>) -> Self {
+        Self {
+            name: name.to_owned(),
+            remark: remark.to_owned(),
+            lines,
+        }
+    }
+}
+
+/// Draws a panel: its frame, and inside of it the lines that fit.
+pub(super) fn draw(
     view: &View<'_>,
     frame: &mut Frame<'_>,
     area: Rect,
     border: BorderStyle,
     panel: Panel,
+    content: fn(&View<'_>, Inside) -> Content,
+) {
+    let framed = of_panel(border, panel);
+    let mut inner = inside(area, framed);
+    // Without a box the verdict keeps one blank column, if there is room.
+    if panel == Panel::Verdict && border != BorderStyle::Boxed && inner.width >= 39 {
+        inner = indented(inner, 1);
+    }
+    let room = Inside {
+        width: inner.width,
+        height: inner.height.into(),
+        border,
+    };
+    let content = content(view, room);
+    let title = (view.state.focus == panel, &*content.name);
+    frame_region(view, frame, area, framed, title, &content.remark);
+    write(frame, inner, content.lines);
+}
+
+/// The verdict has no rule: it stands directly below the header.
+fn of_panel(border: BorderStyle, panel: Panel) -> BorderStyle {
+    match (border, panel) {
+        (BorderStyle::Ruled, Panel::Verdict) => BorderStyle::Bare,
+        _ => border,
+    }
+}
+
+/// Returns the area inside of box or rule. A box keeps one blank column left and right; without one there is a blank
+/// column on the right if there is room, and each line begins with its own.
+fn inside(area: Rect, border: BorderStyle) -> Rect {
+    let mut inner = area;
+    match border {
+        BorderStyle::Boxed => return area.inner(Margin::new(2, 1)),
+        BorderStyle::Ruled => _ = take(&mut inner, 1),
+        BorderStyle::Bare => {}
+    }
+    inner.width -= u16::from(area.width >= 40);
+    inner
+}
+
+/// Opens the frame of a screen without panels, in the place and colour of the verdict's; returns the area inside.
+pub(super) fn open(
+    view: &View<'_>,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    border: BorderStyle,
     name: &str,
     remark: &str,
 ) -> Rect {
-    if border == BorderStyle::Ruled && panel == Panel::Verdict {
-        return with_margin(area);
-    }
-    let focused = view.state.focus == panel;
-    frame_region(view.config, frame, area, border, (focused, name), remark)
+    let title = (view.state.focus == Panel::Verdict, name);
+    let border = of_panel(border, Panel::Verdict);
+    frame_region(view, frame, area, border, title, remark)
 }
 
-/// Like [`open`], for a region of any screen; the first of `title` says whether it is focused.
-pub(crate) fn frame_region(
-    config: &Config,
+/// Draws box or rule with the name on the left and a remark on the right; returns the area inside. The first of `title`
+/// says whether it is focused.
+pub(super) fn frame_region(
+    view: &View<'_>,
     frame: &mut Frame<'_>,
     area: Rect,
     border: BorderStyle,
@@ -45,27 +127,26 @@ pub(crate) fn frame_region(
     remark: &str,
 ) -> Rect {
     let (focused, name) = title;
-    let glyphs = glyphs::of(config);
-    let new_row = |width| LineBuilder::new(&config.theme, glyphs, width);
-    let style = config.theme.style(Role::Border);
-    let (line, inner, inset) = match border {
-        BorderStyle::Bare => return with_margin(area),
+    let glyphs = view.glyphs();
+    let style = view.config.theme.style(Role::Border);
+    let inner = inside(area, border);
+    let line = Rect {
+        height: area.height.min(1),
+        ..area
+    };
+    let inset = match border {
+        BorderStyle::Bare => return inner,
         BorderStyle::Boxed => {
             let block = Block::bordered()
                 .border_set(glyphs.border)
                 .border_style(style);
-            let inner = block.inner(area);
             frame.render_widget(block, area);
-            // One blank column left and right.
-            let inner = inner.inner(Margin::new(1, 0));
-            (Rect { height: 1, ..area }, inner, 2)
+            2
         }
         BorderStyle::Ruled => {
-            let mut inner = area;
-            let rule = take(&mut inner, 1);
             let text = glyphs.rule.repeat(usize::from(area.width));
-            frame.render_widget(Line::styled(text, style), rule);
-            (rule, with_margin(inner), 1)
+            frame.render_widget(Line::styled(text, style), line);
+            1
         }
     };
     let room = line.width.saturating_sub(2 * inset);
@@ -74,19 +155,15 @@ pub(crate) fn frame_region(
     } else {
         (Role::Title, "")
     };
-    let mut title = new_row(room);
-    title
-        .text(paint, " ")
-        .text(paint, mark)
-        .sentence(paint, name);
-    title.text(paint, " ");
-    let title = title.line();
+    let mut title = view.row(room);
+    title.text(paint, " ").text(paint, mark);
+    let title = title.sentence(paint, name).text(paint, " ").line();
     let used = u16::try_from(title.width()).unwrap_or(room);
     frame.render_widget(
         title,
         indented(line, inset).resize((used.min(room), line.height).into()),
     );
-    let mut right = new_row(room.saturating_sub(used + 2));
+    let mut right = view.row(room.saturating_sub(used + 2));
     if !remark.is_empty()
         && right.fits(
             0,
@@ -101,21 +178,34 @@ pub(crate) fn frame_region(
     inner
 }
 
-/// Without a box, keeps one blank column on the right if there is room; each line begins with its own.
-fn with_margin(area: Rect) -> Rect {
-    Rect {
-        width: area.width - u16::from(area.width >= 40),
-        ..area
-    }
-}
-
 /// Draws lines from the top; leaves out those that do not fit.
 pub(crate) fn write(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
     let area = area.intersection(frame.area());
     for (line, y) in lines.into_iter().zip(area.y..area.bottom()) {
         // Not a paragraph: that would measure each line twice to wrap it, and the lines already fit the width.
         frame.buffer_mut().set_line(area.x, y, &line, area.width);
+        // The style of a line is stronger than those of its pieces, and fills the width.
+        if line.style != Style::new() {
+            let whole = Rect {
+                y,
+                height: 1,
+                ..area
+            };
+            frame.buffer_mut().set_style(whole, line.style);
+        }
     }
+}
+
+/// Puts parts below each other, with a blank line between those that have lines.
+pub(super) fn stacked<const N: usize>(parts: [Vec<Line<'static>>; N]) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    for part in parts.into_iter().filter(|part| !part.is_empty()) {
+        if !lines.is_empty() {
+            lines.push(Line::default());
+        }
+        lines.extend(part);
+    }
+    lines
 }
 
 /// Puts lines on the left, and others in the last `cells` of the width.

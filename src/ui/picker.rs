@@ -6,28 +6,25 @@ use ratatui::layout::Rect;
 use super::filter::matching_jobs;
 use super::layout::BorderStyle;
 use super::line_builder::LineBuilder;
-use super::state::Panel;
 use super::table::{self, TableColumn};
 use super::verdict::paint_of;
-use super::{ListedJob, View, empty, format, panel};
+use super::{JobFigures, ListedJob, View, empty, format, panel};
 use crate::config::Role::{self, Dim, Focus, Text, Unknown};
 use crate::job::script;
 
-const VERDICT: &str = "verdict";
-/// The columns before the command, which takes the remaining width: name and cells of each, whether it holds words,
-/// which are left-aligned, and its turn to be dropped if not all fit.
-const COLUMNS: [(&str, usize, bool, usize); 11] = [
-    ("pid", 8, false, KEPT),
-    ("user", 10, true, 2),
-    ("run", 14, true, 3),
-    ("ranks", 7, false, 5),
-    ("workers", 8, false, 7),
-    (VERDICT, 21, true, 10),
-    ("lost", 6, false, 9),
-    ("cause", 20, true, 8),
-    ("batches/s", 11, false, 6),
-    ("GPUs", 8, true, 4),
-    ("up", 10, false, 1),
+/// The columns before the command, which takes the remaining width, each with its turn to be dropped if not all fit.
+const COLUMNS: [(TableColumn, usize); 11] = [
+    (TableColumn::figures("pid", 8), KEPT),
+    (TableColumn::words("user", 10), 2),
+    (TableColumn::words("run", 14), 3),
+    (TableColumn::figures("ranks", 7), 5),
+    (TableColumn::figures("workers", 8), 7),
+    (TableColumn::words("verdict", 21), 10),
+    (TableColumn::figures("lost", 6), 9),
+    (TableColumn::words("cause", 20), 8),
+    (TableColumn::figures("batches/s", 11), 6),
+    (TableColumn::words("GPUs", 8), 4),
+    (TableColumn::figures("up", 10), 1),
 ];
 const KEPT: usize = 11;
 /// Least cells of the command, enough to recognise it.
@@ -44,12 +41,11 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, jobs: &[L
     } else {
         String::new()
     };
-    let inner = panel::open(view, frame, body, border, Panel::Verdict, &name, &remark);
+    let inner = panel::open(view, frame, body, border, &name, &remark);
     let columns = columns(usize::from(inner.width), jobs);
     let mut head = view.row(inner.width);
     head.space(1);
-    let shown: Vec<TableColumn> = columns.iter().map(|(_, column)| column.clone()).collect();
-    table::head(&mut head, &shown, "");
+    table::head(&mut head, &columns, "");
     let mut lines = vec![head.line()];
     let room = usize::from(inner.height).saturating_sub(1);
     let picked = view.state.picked.min(found.len().saturating_sub(1));
@@ -66,89 +62,62 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, jobs: &[L
         let marked = place == picked;
         let mut row = view.row(inner.width);
         row.text(Focus, if marked { view.glyphs().mark } else { " " });
-        for (name, column) in &columns {
-            cell(&mut row, name, column, job, marked);
+        for column in &columns {
+            cell(&mut row, column, job, marked);
         }
         lines.push(row.line());
     }
     panel::write(frame, inner, lines);
 }
 
-/// Returns the columns that fit and have something to show, with their names.
-fn columns(width: usize, jobs: &[ListedJob]) -> Vec<(&'static str, TableColumn)> {
+/// Returns the columns that fit and have something to show.
+fn columns(width: usize, jobs: &[ListedJob]) -> Vec<TableColumn> {
     let figures = || jobs.iter().filter_map(|job| job.figures.as_ref());
     let mut shown = COLUMNS.to_vec();
-    shown.retain(|(name, ..)| match *name {
+    shown.retain(|(column, _)| match column.head() {
         "run" => figures().any(|known| known.run.is_some()),
         "GPUs" => figures().any(|known| !known.gpus.is_empty()),
         _ => true,
     });
-    let left = |shown: &[(&str, usize, bool, usize)]| {
-        let taken: usize = shown.iter().map(|(_, cells, ..)| cells).sum();
+    let left = |shown: &[(TableColumn, usize)]| {
+        let taken: usize = shown.iter().map(|(column, _)| column.cells()).sum();
         width.saturating_sub(1 + taken)
     };
     for turn in 1..KEPT {
         if left(&shown) < COMMAND {
-            shown.retain(|(.., dropped)| *dropped != turn);
+            shown.retain(|(_, dropped)| *dropped != turn);
         }
     }
-    let command = left(&shown);
-    let column = |(name, cells, words, _)| {
-        if words {
-            (name, TableColumn::words(name, cells))
-        } else {
-            (name, TableColumn::figures(name, cells))
-        }
-    };
-    let mut columns: Vec<_> = shown.into_iter().map(column).collect();
-    columns.push(("command", TableColumn::words("command", command)));
-    columns
+    let command = TableColumn::words("command", left(&shown));
+    let columns = shown.into_iter().map(|(column, _)| column);
+    columns.chain([command]).collect()
 }
 
-fn cell(
-    row: &mut LineBuilder<'_>,
-    name: &str,
-    column: &TableColumn,
-    job: &ListedJob,
-    marked: bool,
-) {
+fn cell(row: &mut LineBuilder<'_>, column: &TableColumn, job: &ListedJob, marked: bool) {
     let text = if marked { Focus } else { Text };
     let known = job.figures.as_ref();
-    let none = || (Dim, "-".to_owned());
-    let figure = |value: Option<String>| value.map_or_else(none, |value| (Text, value));
-    let (paint, value): (Role, String) = match name {
+    let figure = |of: fn(&JobFigures) -> Option<String>| {
+        let value = known.and_then(of);
+        value.map_or_else(|| (Dim, "-".to_owned()), |value| (Text, value))
+    };
+    let (paint, value): (Role, String) = match column.head() {
         "pid" => (text, job.found.pid.to_string()),
-        "user" => figure(known.and_then(|known| known.user.clone())),
-        "run" => figure(known.and_then(|known| known.run.clone())),
+        "user" => figure(|job| job.user.clone()),
+        "run" => figure(|job| job.run.clone()),
         "ranks" => (Text, job.found.ranks.to_string()),
         "workers" => {
             let now = known.map(|known| known.workers);
             (Text, now.unwrap_or(job.found.workers).to_string())
         }
-        VERDICT => match known {
-            Some(known) => (
-                paint_of(known.kind, known.cause),
-                known.kind.words().to_owned(),
-            ),
-            None => (Unknown, "-".to_owned()),
-        },
-        "lost" => {
-            let lost = known.and_then(|known| known.lost);
-            figure(lost.map(|lost| format::percent(Some(lost))))
-        }
-        "cause" => figure(known.and_then(|known| Some(known.cause?.to_string()))),
-        "batches/s" => {
-            let rate = known.and_then(|known| known.batches_per_s);
-            figure(rate.map(|rate| format::per_second(Some(rate))))
-        }
-        "GPUs" => {
-            let gpus = known.filter(|known| !known.gpus.is_empty());
-            figure(gpus.map(|known| spans(&known.gpus)))
-        }
-        "up" => {
-            let up = known.and_then(|known| known.up);
-            figure(up.map(|up| format::clock(up.as_secs())))
-        }
+        "verdict" => known.map_or_else(
+            || (Unknown, "-".to_owned()),
+            |job| (paint_of(job.kind, job.cause), job.kind.words().to_owned()),
+        ),
+        "lost" => figure(|job| Some(job.lost?.to_string())),
+        "cause" => figure(|job| Some(job.cause?.to_string())),
+        "batches/s" => figure(|job| Some(format::per_second(Some(job.batches_per_s?)))),
+        "GPUs" => figure(|job| (!job.gpus.is_empty()).then(|| spans(&job.gpus))),
+        "up" => figure(|job| Some(format::clock(job.up?.as_secs()))),
         _ => (text, script(&job.found.command)),
     };
     column.put(row, paint, &value);
@@ -185,22 +154,19 @@ mod tests {
 
     #[test]
     fn the_least_needed_column_is_dropped_first() {
-        let names = |width| -> Vec<&str> {
-            let columns = columns(width, &[]);
-            columns.into_iter().map(|(name, _)| name).collect()
+        let names = |width| -> Vec<String> {
+            let columns = columns(width, &[]).into_iter();
+            columns.map(|column| column.head().to_owned()).collect()
         };
         assert_eq!(names(196).len(), 10);
         for width in 0..200 {
-            let cells: usize = columns(width, &[])
-                .iter()
-                .map(|(_, column)| column.cells())
-                .sum();
+            let cells: usize = columns(width, &[]).iter().map(TableColumn::cells).sum();
             assert!(cells < width.max(10), "{width}");
         }
         assert_eq!(names(26), ["pid", "command"]);
         assert_eq!(
             names(78),
-            ["pid", "workers", VERDICT, "lost", "cause", "command"]
+            ["pid", "workers", "verdict", "lost", "cause", "command"]
         );
     }
 }

@@ -19,23 +19,23 @@ const BASE: f64 = 13.0;
 /// Margin around the screen.
 const MARGIN: f64 = 10.0;
 /// The sixteen named colours, as xterm shows them.
-const NAMED: [(u8, u8, u8); 16] = [
-    (0, 0, 0),
-    (205, 0, 0),
-    (0, 205, 0),
-    (205, 205, 0),
-    (0, 0, 238),
-    (205, 0, 205),
-    (0, 205, 205),
-    (229, 229, 229),
-    (127, 127, 127),
-    (255, 0, 0),
-    (0, 255, 0),
-    (255, 255, 0),
-    (92, 92, 255),
-    (255, 0, 255),
-    (0, 255, 255),
-    (255, 255, 255),
+const NAMED: [(Color, (u8, u8, u8)); 16] = [
+    (Color::Black, (0, 0, 0)),
+    (Color::Red, (205, 0, 0)),
+    (Color::Green, (0, 205, 0)),
+    (Color::Yellow, (205, 205, 0)),
+    (Color::Blue, (0, 0, 238)),
+    (Color::Magenta, (205, 0, 205)),
+    (Color::Cyan, (0, 205, 205)),
+    (Color::Gray, (229, 229, 229)),
+    (Color::DarkGray, (127, 127, 127)),
+    (Color::LightRed, (255, 0, 0)),
+    (Color::LightGreen, (0, 255, 0)),
+    (Color::LightYellow, (255, 255, 0)),
+    (Color::LightBlue, (92, 92, 255)),
+    (Color::LightMagenta, (255, 0, 255)),
+    (Color::LightCyan, (0, 255, 255)),
+    (Color::White, (255, 255, 255)),
 ];
 
 /// Colours of text and background where none is set, as in a terminal.
@@ -161,27 +161,11 @@ fn style(cell: &Cell, plain: &Plain) -> Style {
 
 /// Returns `#rrggbb`; `None` for the terminal's default.
 fn colour(colour: Color) -> Option<String> {
-    let named = |place: usize| NAMED[place];
     let (red, green, blue) = match colour {
-        Color::Reset => return None,
         Color::Rgb(red, green, blue) => (red, green, blue),
         Color::Indexed(index) => indexed(index),
-        Color::Black => named(0),
-        Color::Red => named(1),
-        Color::Green => named(2),
-        Color::Yellow => named(3),
-        Color::Blue => named(4),
-        Color::Magenta => named(5),
-        Color::Cyan => named(6),
-        Color::Gray => named(7),
-        Color::DarkGray => named(8),
-        Color::LightRed => named(9),
-        Color::LightGreen => named(10),
-        Color::LightYellow => named(11),
-        Color::LightBlue => named(12),
-        Color::LightMagenta => named(13),
-        Color::LightCyan => named(14),
-        Color::White => named(15),
+        // `Reset` has no name.
+        named => NAMED.iter().find(|(name, _)| *name == named)?.1,
     };
     Some(format!("#{red:02x}{green:02x}{blue:02x}"))
 }
@@ -189,7 +173,7 @@ fn colour(colour: Color) -> Option<String> {
 /// Returns a colour of the 256-colour palette: sixteen named ones, a cube of six levels, and greys.
 fn indexed(index: u8) -> (u8, u8, u8) {
     match index {
-        0..16 => NAMED[usize::from(index)],
+        0..16 => NAMED[usize::from(index)].1,
         16..232 => {
             let level = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
             let place = index - 16;

@@ -3,14 +3,12 @@
 pub(super) mod batch;
 mod flow;
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::layout::BorderStyle;
 use super::line_builder::LineBuilder;
-use super::state::Panel;
-use super::{View, format, panel};
+use super::panel::{self, Content, Inside};
+use super::{View, format};
 use crate::config::Role::{self, Dim, Text};
 use crate::model::rates::{LoaderRates, QueueRates, RankRates};
 use crate::units::{counted, median};
@@ -40,38 +38,30 @@ pub(super) fn loaders(view: &View<'_>) -> u16 {
     super::layout::count(if count > 1 { count } else { 0 })
 }
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
-    let inner = panel::open(
-        view,
-        frame,
-        area,
-        border,
-        Panel::Pipeline,
-        "pipeline",
-        &view.span(),
-    );
-    let wide = border == BorderStyle::Boxed;
-    let mut lines = vec![flow(view, inner.width, wide, inner.height == 1)];
+pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
+    let Inside { width, height, .. } = inside;
+    let wide = inside.border == BorderStyle::Boxed;
+    let mut lines = vec![flow(view, width, wide, height == 1)];
     if view.loader().is_some() {
-        let full = inner.height >= 3 + loaders(view);
-        lines.extend(batch::lines(view, inner.width, wide, full));
+        let full = height >= 3 + usize::from(loaders(view));
+        lines.extend(batch::lines(view, width, wide, full));
     }
     let several = view.loaders();
     let several = several.iter().filter(|_| several.len() > 1);
-    lines.extend(several.map(|loader| loader_line(view, loader, inner.width, wide)));
+    lines.extend(several.map(|loader| loader_line(view, loader, width, wide)));
     if view.ranks().len() > 1 {
         let order = order(view);
         let shown = panel::window(
             view.ranks().len(),
-            usize::from(inner.height).saturating_sub(lines.len()),
+            height.saturating_sub(lines.len()),
             order
                 .iter()
                 .position(|place| *place == view.rank_place())
                 .unwrap_or(0),
         );
-        lines.extend(shown.map(|line| rank_line(view, order[line], inner.width)));
+        lines.extend(shown.map(|line| rank_line(view, order[line], width)));
     }
-    panel::write(frame, inner, lines);
+    Content::new("pipeline", &view.span(), lines)
 }
 
 fn rank_line(view: &View<'_>, place: usize, width: u16) -> Line<'static> {
@@ -105,7 +95,7 @@ fn rank_line(view: &View<'_>, place: usize, width: u16) -> Line<'static> {
     row.space(2)
         .right(Text, &format::per_second(rank.step.batches_per_s), 5)
         .text(Dim, " batches/s");
-    if let Some(queue) = queue_of(rank) {
+    if let Some(queue) = rank.main_loader().and_then(|loader| loader.queue) {
         queue_item(&mut row, queue);
     }
     row.item(2, &[(Dim, "pid "), (Dim, &rank.key.pid.to_string())]);
@@ -171,8 +161,4 @@ fn queue_item(row: &mut LineBuilder<'_>, queue: QueueRates) {
             (Dim, &capacity),
         ],
     );
-}
-
-fn queue_of(rank: &RankRates) -> Option<QueueRates> {
-    rank.main_loader()?.queue
 }

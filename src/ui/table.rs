@@ -25,26 +25,35 @@ pub(super) struct TableColumn {
 }
 
 impl TableColumn {
-    pub(super) fn figures(head: &'static str, cells: usize) -> Self {
+    const fn new(head: &'static str, cells: usize, words: bool) -> Self {
         Self {
-            head: head.into(),
+            head: Cow::Borrowed(head),
             cells,
-            words: false,
+            words,
             sorted: false,
         }
     }
 
-    pub(super) fn words(head: impl Into<Cow<'static, str>>, cells: usize) -> Self {
-        Self {
-            head: head.into(),
-            cells,
-            words: true,
-            sorted: false,
-        }
+    pub(super) const fn figures(head: &'static str, cells: usize) -> Self {
+        Self::new(head, cells, false)
+    }
+
+    pub(super) const fn words(head: &'static str, cells: usize) -> Self {
+        Self::new(head, cells, true)
+    }
+
+    /// Gives it another name.
+    pub(super) fn named(self, head: String) -> Self {
+        let head = head.into();
+        Self { head, ..self }
     }
 
     pub(super) fn sorted(self, sorted: bool) -> Self {
         Self { sorted, ..self }
+    }
+
+    pub(super) fn head(&self) -> &str {
+        &self.head
     }
 
     pub(super) fn cells(&self) -> usize {

@@ -6,14 +6,11 @@
 mod cells;
 mod rows;
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
-use ratatui::text::Line;
-
 use super::glyphs::doing;
 use super::layout::{self, BorderStyle, count};
+use super::panel::{self, Content, Inside};
 use super::state::Panel;
-use super::{View, axis, format, panel};
+use super::{View, axis, format};
 use crate::config::Role::{Dim, Unknown};
 use crate::model::WorkerPlace;
 use crate::model::rates::{LoaderRates, RankRates, WorkerRates};
@@ -54,41 +51,36 @@ pub(super) fn is_on_main_page(view: &View<'_>) -> bool {
         && (layout::shows_timeline(view.screen) || view.state.focus == Panel::Timeline)
 }
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
-    let around = if border == BorderStyle::Boxed { 4 } else { 2 };
-    let indent = border.indent();
-    let room = usize::from(area.width).saturating_sub(around + LABEL + FIGURE);
+pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
+    let screen = view.screen.width;
+    let boxed = inside.border == BorderStyle::Boxed;
+    let around = if boxed { 4 } else { 2 };
+    let room = usize::from(screen).saturating_sub(around + LABEL + FIGURE);
     let scale = scale(view, room);
-    let remark = remark(view, area.width, scale.as_ref());
-    let mut name = match view.ranks().len() {
-        0 | 1 => "timeline".to_owned(),
-        _ => format!("timeline of rank {}", view.rank_number()),
-    };
+    let remark = remark(view, screen, scale.as_ref());
+    let mut name = view.of_rank("timeline");
     if let Some(at_cursor) = scale.as_ref().and_then(|scale| at_cursor(view, scale)) {
         name = format!("{name}: {at_cursor}");
     }
-    let inner = panel::open(view, frame, area, border, Panel::Timeline, &name, &remark);
-    let (Some(rank), Some(scale)) = (view.rank(), scale) else {
-        let mut row = view.row(inner.width);
-        row.space(indent).text(Unknown, "n/a  nothing was seen yet");
-        return panel::write(frame, inner, vec![row.line()]);
+    let seen = |rank: &RankRates| view.history.timeline().has_rank(rank.key);
+    let lines = match view.rank().zip(scale) {
+        Some((rank, scale)) if seen(rank) => {
+            let rows = rows(view, rank, &scale, inside.height).into_iter();
+            rows.map(|row| match row {
+                Ok(row) => row.line(view, inside, (room, scale.cursor)),
+                Err(left_out) => inside.row(view).text(Dim, &left_out).line(),
+            })
+            .collect()
+        }
+        other => {
+            let why = match other {
+                Some(_) => "n/a  what the processes wait for is not visible, or was not recorded",
+                None => "n/a  nothing was seen yet",
+            };
+            vec![inside.row(view).text(Unknown, why).line()]
+        }
     };
-    if !view.history.timeline().has_rank(rank.key) {
-        let mut row = view.row(inner.width);
-        row.space(indent).text(
-            Unknown,
-            "n/a  what the processes wait for is not visible, or was not recorded",
-        );
-        return panel::write(frame, inner, vec![row.line()]);
-    }
-    let lines = rows(view, rank, &scale, usize::from(inner.height));
-    let lines = lines.into_iter().map(|row| {
-        row.map_or_else(
-            |text| more(view, inner.width, indent, &text),
-            |row| row.line(view, inner.width, indent, (room, scale.cursor)),
-        )
-    });
-    panel::write(frame, inner, lines.collect());
+    Content::new(&name, &remark, lines)
 }
 
 /// Returns the meaning of its signs and the duration of a cell, if there is room.
@@ -145,11 +137,6 @@ fn at_cursor(view: &View<'_>, scale: &Scale) -> Option<String> {
     } else {
         format!("step of {words}, waited {waited}")
     })
-}
-
-/// Draws how many workers are left out.
-fn more(view: &View<'_>, width: u16, indent: usize, text: &str) -> Line<'static> {
-    view.row(width).space(indent).text(Dim, text).line()
 }
 
 fn scale(view: &View<'_>, room: usize) -> Option<Scale> {

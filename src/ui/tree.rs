@@ -8,33 +8,29 @@ mod table;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::text::Line;
 
-use super::state::Panel;
 use super::{View, detail, format, layout, panel};
 use crate::config::Role::Dim;
 use branch::{Branch, TreeLine, build};
 use state::{Node, Toggle};
 use table::Table;
 
+const NOTHING: &str = "no information about the job's processes yet";
+
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let body = detail::draw_frame(view, frame, area);
     let shown = shown(view);
     let border = layout::border(area);
     let remark = remark(view, &shown);
-    let inner = panel::open(
-        view,
-        frame,
-        body,
-        border,
-        Panel::Verdict,
-        "processes",
-        &remark,
-    );
+    let inner = panel::open(view, frame, body, border, "processes", &remark);
     let table = Table::new(view, &shown, inner.width);
     let mut lines = vec![table.head()];
     if shown.is_empty() {
-        lines.push(nothing(view, inner.width));
+        lines.push(if view.state.tree.filter.is_set() {
+            view.no_match(inner.width, 2)
+        } else {
+            view.row(inner.width).space(2).text(Dim, NOTHING).line()
+        });
     }
     let room = usize::from(inner.height).saturating_sub(lines.len());
     let nodes = shown.iter().map(|shown| shown.branch.node);
@@ -113,15 +109,4 @@ fn remark(view: &View<'_>, shown: &[TreeLine]) -> String {
         );
     }
     span.unwrap_or_default()
-}
-
-/// Draws the text shown if there is no line.
-fn nothing(view: &View<'_>, width: u16) -> Line<'static> {
-    let mut row = view.row(width);
-    if !view.state.tree.filter.is_set() {
-        row.space(2)
-            .text(Dim, "no information about the job's processes yet");
-        return row.line();
-    }
-    view.no_match(width, 2)
 }

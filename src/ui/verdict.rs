@@ -2,13 +2,12 @@
 
 mod large;
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::layout::{BorderStyle, indented, take};
+use super::layout::BorderStyle;
+use super::panel::{Content, Inside};
 use super::state::Panel;
-use super::{Attach, View, format, panel};
+use super::{Attach, View, format};
 use crate::config::Role;
 use crate::sample::Tier;
 use crate::verdict::{Cause, Headline, Kind, Resource, Verdict};
@@ -27,7 +26,7 @@ pub(super) fn wanted(view: &View<'_>, width: u16) -> u16 {
     super::layout::count(lines(view, width).len()).max(view.room)
 }
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
+pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     let covers = view.verdict.map_or_else(
         || view.span(),
         |verdict| format!("last {}", format::span(verdict.seconds)),
@@ -37,33 +36,22 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     } else {
         covers
     };
-    let inner = panel::open(
-        view,
-        frame,
-        area,
-        border,
-        Panel::Verdict,
-        "verdict",
-        &remark,
-    );
-    // Without a box the text keeps one blank column, if there is room.
-    let margin = border != BorderStyle::Boxed && inner.width >= 39;
-    let inner = indented(inner, u16::from(margin));
+    let Inside { width, height, .. } = inside;
     // The headline keeps its size, even if other lines appear and disappear.
-    let tall = border == BorderStyle::Boxed
-        && inner.height >= wanted(view, inner.width) + EXTRA_HEADLINE_LINES;
-    let mut lines = lines_within(view, inner.width, inner.height.into());
-    let large = large_headline(view, inner.width).filter(|_| tall);
+    let tall = inside.border == BorderStyle::Boxed
+        && height >= usize::from(wanted(view, width) + EXTRA_HEADLINE_LINES);
+    let mut lines = lines_within(view, width, height);
+    let large = large_headline(view, width).filter(|_| tall);
     let head = large.as_ref().map_or(1, |_| 1 + EXTRA_HEADLINE_LINES);
     if let Some(large) = large {
         lines.splice(..1, large);
     }
-    panel::write(frame, inner, lines);
     if let Some(paint) = view.verdict.and_then(bar) {
-        let mut rest = inner;
         let style = view.config.theme.style(paint).reversed();
-        frame.buffer_mut().set_style(take(&mut rest, head), style);
+        let head = lines.iter_mut().take(usize::from(head));
+        head.for_each(|line| line.style = style);
     }
+    Content::new("verdict", &remark, lines)
 }
 
 /// Returns the colour of the bar behind the first line of a verdict, which makes it the first thing to be seen. `None`
@@ -214,7 +202,9 @@ fn statements<'v>(verdict: &'v Verdict, missing: &'v [String]) -> Vec<Statement<
 
 /// Returns what the verdict had to do without, at most two items.
 fn missing(view: &View<'_>, verdict: &Verdict, room: usize) -> Vec<String> {
-    let parts: Vec<(&str, &str, &str)> = if verdict.missing.is_empty() && no_permission(view) {
+    // Of a job that belongs to another user little can be seen.
+    let foreign = view.job().is_some_and(|job| job.access == Tier::T0);
+    let parts: Vec<(&str, &str, &str)> = if verdict.missing.is_empty() && foreign {
         let gaps = view.gaps.iter().filter(|gap| !gap.hint.is_empty());
         gaps.map(|gap| (gap.source.as_str(), gap.reason.as_str(), gap.hint.as_str()))
             .collect()
@@ -238,12 +228,6 @@ fn missing(view: &View<'_>, verdict: &Verdict, room: usize) -> Vec<String> {
             if cut || hint.is_empty() { alone } else { text }
         })
         .collect()
-}
-
-/// Whether the job belongs to another user, so that little can be seen.
-fn no_permission(view: &View<'_>) -> bool {
-    let job = view.job();
-    job.is_some_and(|job| job.access == Tier::T0)
 }
 
 fn headline(view: &View<'_>, verdict: &Verdict, width: u16) -> Line<'static> {

@@ -129,6 +129,14 @@ impl<'a> View<'a> {
         self.rank().map_or(0, |rank| rank.number(place))
     }
 
+    /// Names what is shown of the rank: where there are several, with its number.
+    pub(super) fn of_rank(&self, what: &str) -> String {
+        match self.ranks().len() {
+            0 | 1 => what.to_owned(),
+            _ => format!("{what} of rank {}", self.rank_number()),
+        }
+    }
+
     /// Returns the same rank in the last interval.
     pub(super) fn rank_now(&self) -> Option<&'a RankRates> {
         let key = self.rank()?.key;

@@ -2,20 +2,19 @@
 
 pub(super) mod table;
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::glyphs::doing;
-use super::layout::BorderStyle;
+use super::line_builder::LineBuilder;
+use super::panel::{self, Content, Inside};
 use super::state::Panel;
 use super::timeline::slow;
-use super::{View, format, panel};
+use super::{View, format};
 use crate::config::Column;
 use crate::config::Role::{Cpu, Dim, Read, Text, Unknown};
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::{LoaderKind, WorkerNow};
-use table::{Columns, WorkerRow, cpu};
+use table::{Columns, WorkerRow};
 
 /// Returns the lines wanted, without the line of column names.
 pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
@@ -24,29 +23,18 @@ pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
     super::layout::count(workers.sum())
 }
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
+pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     let Some(loader) = view.loader() else {
-        let inner = panel::open(view, frame, area, border, Panel::Workers, "workers", "");
-        let mut row = view.row(inner.width);
-        row.space(border.indent()).text(Unknown, "workers  n/a");
-        return panel::write(frame, inner, vec![row.line()]);
+        let line = inside.row(view).text(Unknown, "workers  n/a").line();
+        return Content::new("workers", "", vec![line]);
     };
     let order = ordered(view);
     let all = all(view);
     let remark = remark(view, loader, &all, order.len());
-    let inner = panel::open(
-        view,
-        frame,
-        area,
-        border,
-        Panel::Workers,
-        "workers",
-        &remark,
-    );
-    let room = usize::from(inner.height);
+    let room = inside.height;
     if all.is_empty() || room < 3 && all.len() + 1 > room {
-        let line = summary(view, loader, &all, inner.width, border);
-        return panel::write(frame, inner, vec![line]);
+        let line = summary(view, loader, &all, inside.row(view));
+        return Content::new("workers", &remark, vec![line]);
     }
     let marked = (view.state.focus == Panel::Workers).then(|| marked(view, &order));
     let fits = order.len() < room;
@@ -62,10 +50,10 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     let first = seen.saturating_sub(slots / 2);
     // Where not all fit, the last line says how many are left out.
     let shown = panel::window(order.len(), slots, first);
-    let columns = Columns::new(view, &all, inner.width, border);
+    let columns = Columns::new(view, &all, inside);
     let mut lines = vec![columns.head(view)];
     if order.is_empty() {
-        lines.push(view.no_match(inner.width, 4));
+        lines.push(view.no_match(inside.width, 4));
     }
     lines.extend(
         shown
@@ -73,17 +61,15 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
             .map(|place| columns.line(view, order[place], marked == Some(place))),
     );
     if !fits {
-        let mut row = view.row(inner.width);
         let (above, below) = (shown.start, order.len() - shown.end);
         let text = match (above, below) {
             (0, below) => format!("    and {below} more"),
             (above, 0) => format!("    and {above} more above"),
             (above, below) => format!("    and {above} more above, {below} below"),
         };
-        row.text(Dim, &text);
-        lines.push(row.line());
+        lines.push(view.row(inside.width).text(Dim, &text).line());
     }
-    panel::write(frame, inner, lines);
+    Content::new("workers", &remark, lines)
 }
 
 /// Returns the remark beside the panel's name.
@@ -195,11 +181,8 @@ fn summary(
     view: &View<'_>,
     loader: &LoaderRates,
     rows: &[WorkerRow<'_>],
-    width: u16,
-    border: BorderStyle,
+    mut row: LineBuilder<'_>,
 ) -> Line<'static> {
-    let mut row = view.row(width);
-    row.space(border.indent());
     if let Some(why) = why_none(loader) {
         row.text(Dim, "workers  ").sentence(Text, &why);
         return row.line();
@@ -215,7 +198,13 @@ fn summary(
         format!("{busy} of {all} busy")
     };
     row.text(Dim, "workers  ").text(Text, &of);
-    row.item(2, &[(Dim, "CPU "), (Cpu, &cpu(mean(|worker| worker.cpu)))]);
+    row.item(
+        2,
+        &[
+            (Dim, "CPU "),
+            (Cpu, &format::cores(mean(|worker| worker.cpu))),
+        ],
+    );
     row.figure(2, "load ", &format::millis(mean(|worker| worker.load_ms)));
     let read = mean(|worker| Some(worker.read?.0));
     row.item(

@@ -24,6 +24,22 @@ pub struct Headline {
     pub certainty: Option<String>,
 }
 
+impl Headline {
+    /// Returns the known parts behind the kind: what is lost, why, and how certain that is.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = String> {
+        let [loss, ..] = &self.loss;
+        let cause = self.cause.as_ref().map(|cause| format!("cause: {cause}"));
+        let parts = [Some(loss.clone()), cause, self.certainty.clone()];
+        parts.into_iter().flatten()
+    }
+
+    /// Returns all of it in one line.
+    pub(crate) fn line(&self) -> String {
+        let all = std::iter::once(self.kind.clone()).chain(self.parts());
+        all.collect::<Vec<_>>().join("   ")
+    }
+}
+
 impl Verdict {
     /// Returns the headline; `rates` are those that are shown with it.
     pub fn headline(&self, rates: Option<&Rates>) -> Headline {

@@ -36,7 +36,6 @@ const CPU_LIMIT: i32 = rustix::process::Signal::XCPU.as_raw();
 const STOP_TYPED: i32 = rustix::process::Signal::TSTP.as_raw();
 
 /// What to watch, and how.
-#[derive(Debug)]
 pub struct Setup {
     pub options: Options,
     /// The process that the target was resolved to, if that was done already.
@@ -65,15 +64,6 @@ pub struct Launch {
     pub handle: CommandHandle,
     /// Called with every sample.
     pub each: Box<dyn FnMut(&Sample) + Send>,
-}
-
-impl std::fmt::Debug for Launch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Launch")
-            .field("launched", &self.launched)
-            .field("log", &self.log)
-            .finish_non_exhaustive()
-    }
 }
 
 /// What remains after the screen is closed.

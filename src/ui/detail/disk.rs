@@ -2,11 +2,11 @@
 
 use ratatui::text::Line;
 
-use super::content::Content;
 use super::figures::{bar, heading, labelled};
 use crate::config::Role::{self, Dim, Full, Read, Text, Title};
 use crate::model::rates::{DiskRates, Rates};
 use crate::ui::line_builder::LineBuilder;
+use crate::ui::panel::{Content, stacked};
 use crate::ui::table::{self, TableColumn};
 use crate::ui::{View, format};
 use crate::units::{BytesPerSecond, Share};
@@ -21,11 +21,11 @@ pub(in crate::ui) fn content(view: &View<'_>, width: u16) -> Content {
         let lines = labelled(view, width, 0, "", "nothing read yet");
         return Content::new("disk", "", lines);
     };
-    let mut lines = processes(view, width);
-    lines.push(Line::default());
-    lines.extend(sources(view, rates, width));
-    lines.push(Line::default());
-    lines.extend(devices(view, rates, width));
+    let lines = stacked([
+        processes(view, width),
+        sources(view, rates, width),
+        devices(view, rates, width),
+    ]);
     Content::new("disk", &view.span(), lines)
 }
 

@@ -9,13 +9,13 @@ use crate::model::rates::{Activity, LoaderRates};
 use crate::sample::{LoaderKind, Tier};
 use crate::ui::line_builder::LineBuilder;
 use crate::ui::{View, format};
-use crate::units::Share;
+use crate::units::{Share, whole};
 
 /// Cells of a share in percent.
 const SHARE: usize = 6;
 
 /// Returns the heading of a part of a page.
-pub(super) fn heading(view: &View<'_>, width: u16, text: &str) -> Line<'static> {
+pub(in crate::ui) fn heading(view: &View<'_>, width: u16, text: &str) -> Line<'static> {
     view.row(width).text(Title, text).line()
 }
 
@@ -84,11 +84,8 @@ pub(super) fn bar_of(row: &mut LineBuilder<'_>, part: f64) {
 
 /// Returns how many cells a share of the room takes. A share above 0 takes at least one.
 fn length(share: Share, room: usize) -> usize {
-    let cells = share.clamped().0 * room as f64;
-    (1..=room)
-        .rev()
-        .find(|count| *count as f64 <= cells.round())
-        .unwrap_or(usize::from(share.0 > 0.001 && room > 0))
+    let cells = whole((share.clamped().0 * room as f64).round());
+    cells.max(usize::from(share.0 > 0.001)).min(room)
 }
 
 /// Returns why no function is known.

@@ -1,7 +1,7 @@
 //! All that is known of one GPU, and why the rest is unknown.
 
-use super::content::Content;
 use super::figures::labelled;
+use crate::ui::panel::Content;
 use crate::ui::{View, gpu};
 
 /// Cells of the labels.

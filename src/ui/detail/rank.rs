@@ -2,13 +2,12 @@
 
 use ratatui::text::Line;
 
-use super::content::Content;
 use super::figures::{bar, functions, heading, labelled};
 use crate::config::Role::{self, Compute, Cpu, Full, Read, Runnable, Trouble};
 use crate::model::rates::RankRates;
 use crate::model::steps::{Bin, Spread};
 use crate::sample::Tier;
-use crate::ui::panel::side_by_side;
+use crate::ui::panel::{Content, side_by_side, stacked};
 use crate::ui::{View, format};
 use crate::units::Share;
 
@@ -27,28 +26,22 @@ pub(in crate::ui) fn content(view: &View<'_>, width: u16) -> Content {
     let number = view.rank_number();
     let name = format!("rank {number}  pid {}", rank.key.pid);
     let half = if width < WIDE { width } else { (width - 4) / 2 };
-    let mut time = figures(view, rank, half);
-    time.push(Line::default());
-    time.extend(main_thread(view, rank, half));
+    let time = stacked([figures(view, rank, half), main_thread(view, rank, half)]);
     let mut inside = vec![heading(view, half, "ITS MAIN THREAD WAS SEEN IN")];
     inside.extend(functions(view, half, &rank.activity));
-    let spread = spreads(view, rank, half);
-    let lines = match spread {
+    let steps = match spreads(view, rank, half) {
         Err(why) => {
-            let mut lines = both(view, width, time, inside, half);
-            lines.push(Line::default());
-            lines.push(heading(view, width, "SINGLE STEPS"));
+            let mut lines = vec![heading(view, width, "SINGLE STEPS")];
             lines.extend(labelled(view, width, 5, format::UNKNOWN, &why));
             lines
         }
         Ok((basis, steps, waits)) => {
-            let mut lines = both(view, width, time, inside, half);
-            lines.push(Line::default());
-            lines.extend(both(view, width, steps, waits, half));
+            let mut lines = both(view, width, steps, waits, half);
             lines.extend(labelled(view, width, 0, "", &basis));
             lines
         }
     };
+    let lines = stacked([both(view, width, time, inside, half), steps]);
     Content::new(&name, &view.span(), lines)
 }
 
@@ -56,16 +49,15 @@ pub(in crate::ui) fn content(view: &View<'_>, width: u16) -> Content {
 fn both(
     view: &View<'_>,
     width: u16,
-    mut one: Vec<Line<'static>>,
+    one: Vec<Line<'static>>,
     other: Vec<Line<'static>>,
     half: u16,
 ) -> Vec<Line<'static>> {
     if half < width {
-        return side_by_side(view, width, &one, &other, half);
+        side_by_side(view, width, &one, &other, half)
+    } else {
+        stacked([one, other])
     }
-    one.push(Line::default());
-    one.extend(other);
-    one
 }
 
 fn figures(view: &View<'_>, rank: &RankRates, width: u16) -> Vec<Line<'static>> {
@@ -95,14 +87,9 @@ fn figures(view: &View<'_>, rank: &RankRates, width: u16) -> Vec<Line<'static>> 
         )
     });
     let queue = view.loader().and_then(|loader| loader.queue).map(|queue| {
-        let of = queue
-            .capacity
-            .map_or_else(String::new, |most| format!(" of {most}"));
-        let ready = format::per_second(Some(queue.mean_ready));
-        (
-            "queue",
-            format!("{ready}{of} ready, empty {} of the time", queue.empty),
-        )
+        let ready = format::ready(queue);
+        let text = format!("{ready} ready, empty {} of the time", queue.empty);
+        ("queue", text)
     });
     let device = rank.device.as_ref().map(|device| {
         let name = device.name.as_deref().unwrap_or("a device");

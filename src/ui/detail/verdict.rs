@@ -3,10 +3,9 @@
 
 use ratatui::text::Line;
 
-use super::content::Content;
 use super::figures::{heading, labelled};
 use crate::config::Role::{Compute, Dim, Focus, Key, Text, Title, Unknown, Wait};
-use crate::ui::panel::side_by_side;
+use crate::ui::panel::{Content, side_by_side, stacked};
 use crate::ui::table::{self, TableColumn};
 use crate::ui::{View, format};
 use crate::units::Share;
@@ -35,14 +34,12 @@ pub(in crate::ui) fn content(view: &View<'_>, width: u16) -> Content {
     let lines = if width < WIDE {
         let mut lines = reasons(view, verdict, width);
         lines.extend(table(view, verdict, width));
-        lines.extend(missing(view, verdict, width));
-        lines
+        stacked([lines, missing(view, verdict, width)])
     } else {
         let width = width.min(MAX_WIDTH);
         let left = reasons(view, verdict, width - TABLE - 2);
-        let mut lines = side_by_side(view, width, &left, &table(view, verdict, TABLE), TABLE);
-        lines.extend(missing(view, verdict, width));
-        lines
+        let both = side_by_side(view, width, &left, &table(view, verdict, TABLE), TABLE);
+        stacked([both, missing(view, verdict, width)])
     };
     Content::new("verdict", &remark, lines)
 }
@@ -158,12 +155,11 @@ fn missing(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>>
     if verdict.missing.is_empty() {
         return Vec::new();
     }
-    let mut lines = vec![Line::default(), heading(view, width, "NOT AVAILABLE")];
+    let mut lines = vec![heading(view, width, "NOT AVAILABLE")];
     for missing in &verdict.missing {
         lines.extend(labelled(view, width, LABEL, &missing.id, &missing.why));
         if !missing.hint.is_empty() {
-            let mut hints = labelled(view, width, LABEL, "", &missing.hint);
-            lines.append(&mut hints);
+            lines.extend(labelled(view, width, LABEL, "", &missing.hint));
         }
     }
     lines
@@ -223,17 +219,11 @@ fn expected(view: &View<'_>, verdict: &Verdict, row: &Expected, width: u16) -> L
         column.put(&mut line, paint, &text);
     }
     let seen = verdict.wait.map(|wait| wait.share);
-    match (now, advised, seen) {
-        (true, _, Some(seen)) => {
-            line.item(2, &[(Unknown, &format!("now: {seen}"))]);
-        }
-        (true, ..) => {
-            line.item(2, &[(Unknown, "now")]);
-        }
-        (_, true, _) => {
-            line.item(2, &[(Focus, "advised")]);
-        }
-        _ => {}
-    }
-    line.line()
+    let (paint, remark) = match (now, advised, seen) {
+        (true, _, Some(seen)) => (Unknown, format!("now: {seen}")),
+        (true, ..) => (Unknown, "now".to_owned()),
+        (_, true, _) => (Focus, "advised".to_owned()),
+        _ => return line.line(),
+    };
+    line.item(2, &[(paint, &remark)]).line()
 }

@@ -2,14 +2,13 @@
 
 use ratatui::text::Line;
 
-use super::content::Content;
 use super::figures::{functions, heading, labelled, signed_bar};
 use super::loads;
 use crate::config::Role::{self, Border, Dim, Read, Text};
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::WorkerNow;
 use crate::ui::glyphs::doing;
-use crate::ui::panel::side_by_side;
+use crate::ui::panel::{Content, side_by_side, stacked};
 use crate::ui::workers::{self, table};
 use crate::ui::{View, axis, format};
 use crate::units::{Share, counted};
@@ -49,24 +48,19 @@ pub(in crate::ui) fn content(view: &View<'_>, width: u16) -> Content {
     let name = format!("worker {}{of}  {kind} {}  ({all})", worker.id, worker.pid());
     let half = if width < WIDE { width } else { (width - 4) / 2 };
     let left = time(view, worker, half);
-    let mut right = figures(view, worker, half);
-    right.push(Line::default());
-    right.push(heading(view, half, "WAS SEEN IN, WHILE BUSY"));
-    right.extend(functions(view, half, &worker.activity));
-    let mut lines = if half < width {
-        side_by_side(view, width, &left, &right, half)
-    } else {
-        let mut lines = right;
-        lines.push(Line::default());
-        lines.extend(left);
-        lines
-    };
-    lines.push(Line::default());
-    lines.extend(timeline(view, loader, worker, width));
-    lines.push(Line::default());
-    lines.extend(loads::lines(view, loader, worker, width, WIDE));
-    lines.push(Line::default());
-    lines.extend(open_files(view, worker, width));
+    let mut seen_in = vec![heading(view, half, "WAS SEEN IN, WHILE BUSY")];
+    seen_in.extend(functions(view, half, &worker.activity));
+    let right = stacked([figures(view, worker, half), seen_in]);
+    let lines = stacked([
+        if half < width {
+            side_by_side(view, width, &left, &right, half)
+        } else {
+            stacked([right, left])
+        },
+        timeline(view, loader, worker, width),
+        loads::lines(view, loader, worker, width, WIDE),
+        open_files(view, worker, width),
+    ]);
     Content::new(&name, &view.span(), lines)
 }
 
@@ -81,7 +75,7 @@ fn none(view: &View<'_>) -> String {
 fn figures(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>> {
     let known = |rate: Option<crate::units::BytesPerSecond>| format::rate(rate.map(|rate| rate.0));
     let (_, now, _) = doing(view.worker_now(worker), view.glyphs());
-    let cpu = format::known(worker.cpu.map(|cores| format::whole_percent(cores * 100.0)));
+    let cpu = format::cores(worker.cpu);
     let allowed = worker.cpus_allowed.map_or_else(String::new, |count| {
         format!(" of a CPU; may run on {}", counted(count, "CPU"))
     });
@@ -215,10 +209,7 @@ fn open_files(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'st
         row.padded(Read, &format!("{at}{of}"), PLACE);
         let gone = if file.deleted { "  deleted" } else { "" };
         let room = row.left().saturating_sub(gone.len());
-        let path = format::clean(&file.path, view.config.ascii);
-        // The end of a long path is its most useful part.
-        row.text(Text, &format::cut_left(&path, room, view.glyphs().more));
-        row.text(Dim, gone);
+        row.ending(Text, &file.path, room).text(Dim, gone);
         lines.push(row.line());
     }
     let more = found.map_or(0, |found| found.more);

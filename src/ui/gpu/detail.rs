@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use ratatui::text::Line;
 
-use super::line::percent;
 use super::{errors, graphs};
 use crate::config::Role::{Compute, Dim, Text, Trouble, Unknown};
 use crate::model::rates::GpuRates;
@@ -93,7 +92,7 @@ fn activity<'a>(
 fn memory(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
     let now = &gpu.now;
     row.text(Text, &format::of_memory(now.mem_used, now.mem_total));
-    let traffic = percent(now.mem_util_percent);
+    let traffic = format::whole_percent(now.mem_util_percent);
     row.item(
         3,
         &[(Dim, "active "), (Text, &traffic), (Dim, " of the time")],
@@ -228,7 +227,7 @@ fn process_line(gpu: &GpuRates, process: &GpuProcess, mut row: LineBuilder<'_>) 
     row.right(Text, &process.pid.to_string(), 7);
     row.space(2).right(Text, &memory, 8).space(2);
     row.text(Dim, "SM ")
-        .right(Text, &percent(process.sm_percent), 5);
+        .right(Text, &format::whole_percent(process.sm_percent), 5);
     let age = gpu.now.read_at.zip(process.sm_at);
     let age = age.map(|(now, at)| now.since_start.saturating_sub(at).as_secs_f64());
     if let Some(age) = age.filter(|age| *age >= FRESH) {
@@ -275,7 +274,7 @@ fn health(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Option<Line<'static>> {
     ];
     for (label, figure) in engines {
         if figure.is_some_and(|figure| figure > 0.0) {
-            row.figure(2, label, &percent(figure));
+            row.figure(2, label, &format::whole_percent(figure));
         }
     }
     Some(row.line())

@@ -2,11 +2,11 @@
 
 use ratatui::text::Line;
 
-use super::line::{idle, percent};
+use super::line::idle;
 use crate::config::Role::{Compute, Read, Trouble};
 use crate::model::history::{GpuPoint, Known};
 use crate::model::rates::GpuRates;
-use crate::ui::history::{self, spark};
+use crate::ui::history::{self, relative_to_max, spark};
 use crate::ui::line_builder::LineBuilder;
 use crate::ui::{View, axis, format};
 use crate::units::Share;
@@ -18,7 +18,7 @@ const MIN_COPIES: f64 = 0.1;
 
 /// Draws ` 37 %  past  idle 60 %  swings every 2.0 s`.
 pub(super) fn util(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
-    row.right(Compute, &percent(gpu.util_percent), 5);
+    row.right(Compute, &format::whole_percent(gpu.util_percent), 5);
     let absent = gpu.now.absent.iter().find(|absent| absent.figure == "util");
     let why = gpu.now.gap.as_ref();
     let why = why.or_else(|| Some(&absent?.reason));
@@ -86,14 +86,7 @@ pub(super) fn power(view: &View<'_>, gpu: &GpuRates, row: &mut LineBuilder<'_>) 
 /// Adds a graph of the bytes received over the bus, as a part of the maximum shown.
 pub(super) fn received(view: &View<'_>, gpu: &GpuRates, row: &mut LineBuilder<'_>) {
     let bytes = past(view, gpu, |gpu| gpu.pcie_rx);
-    behind(view, row, |cells| {
-        let values = bytes(cells, 1.0);
-        let most = values.iter().flatten().copied().fold(1.0, f64::max);
-        let parts = values
-            .into_iter()
-            .map(|value| value.map(|value| value / most));
-        parts.collect()
-    });
+    behind(view, row, |cells| relative_to_max(bytes(cells, 1.0)).0);
 }
 
 fn place(view: &View<'_>, gpu: &GpuRates) -> usize {

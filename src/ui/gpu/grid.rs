@@ -63,7 +63,7 @@ fn one(view: &View<'_>, place: usize, gpu: &GpuRates, cells: usize) -> Line<'sta
     let lags = line::lags(view.gpus())(gpu);
     row.right(
         if lags { Trouble } else { paint },
-        &line::percent(gpu.util_percent),
+        &format::whole_percent(gpu.util_percent),
         6,
     );
     match wrong {

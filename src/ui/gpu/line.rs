@@ -45,7 +45,7 @@ pub(super) fn all_of(view: &View<'_>, gpus: &[GpuRates], width: u16) -> Line<'st
         (mean(known.iter().copied()), known.first(), known.last())
     {
         row.text(Dim, "mean ")
-            .text(Compute, &format::whole_percent(mean));
+            .text(Compute, &format::whole_percent(Some(mean)));
         let ends = format!("{low:.0} to {high:.0} %");
         if high - low >= 1.0 {
             row.figure(2, "from ", &ends);
@@ -107,7 +107,8 @@ pub(super) fn one_line(
         false if lags(view.gpus())(gpu) => Trouble,
         false => Compute,
     };
-    row.right(paint, &percent(gpu.util_percent), 6).space(2);
+    row.right(paint, &format::whole_percent(gpu.util_percent), 6)
+        .space(2);
     let items = items(view, place, gpu, not_the_jobs);
     let size = |item: &[(Role, String)]| 2 + item.iter().map(|(_, text)| text.len()).sum::<usize>();
     let mut cells = row.left().saturating_sub(6);
@@ -120,13 +121,8 @@ pub(super) fn one_line(
         shown += 1;
     }
     let cells = (cells + 6).min(60);
-    past(
-        view,
-        place,
-        if not_the_jobs { Dim } else { Compute },
-        cells,
-        &mut row,
-    );
+    let paint = if not_the_jobs { Dim } else { Compute };
+    past(view, place, paint, cells, &mut row);
     for item in items.iter().take(shown) {
         let pieces: Vec<_> = item
             .iter()
@@ -202,8 +198,4 @@ pub(super) fn lags(gpus: &[GpuRates]) -> impl Fn(&GpuRates) -> bool + use<> {
         let both = gpu.util_percent.zip(median).filter(|_| used(gpu));
         both.is_some_and(|(busy, median)| median >= 10.0 && 2.0 * busy < median)
     }
-}
-
-pub(super) fn percent(value: Option<f64>) -> String {
-    format::known(value.map(format::whole_percent))
 }

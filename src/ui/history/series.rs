@@ -3,7 +3,7 @@
 use crate::config::Role::{self, Compute, Cpu, Full, Read, Trouble};
 use crate::model::Rates;
 use crate::model::history::{Known, Point, RankPoint};
-use crate::model::rates::{QueueRates, RankRates};
+use crate::model::rates::RankRates;
 use crate::ui::{View, axis, format};
 
 /// One figure over time, 0 to 1 as drawn.
@@ -46,7 +46,8 @@ pub(super) fn all(view: &View<'_>, cells: usize) -> Vec<HistorySeries> {
         past(view, cells, |point: &Point| pick(point.rank(number)?).get())
     };
     let wait = format::percent(rank.and_then(RankRates::wait_share));
-    let queue = queue(rank.and_then(|rank| rank.main_loader()?.queue));
+    let queue = rank.and_then(|rank| rank.main_loader()?.queue);
+    let queue = format::known(queue.map(format::ready));
     let mut series = vec![
         HistorySeries {
             thresholds: WAITS,
@@ -65,7 +66,7 @@ pub(super) fn all(view: &View<'_>, cells: usize) -> Vec<HistorySeries> {
             _ => "GPU".to_owned(),
         };
         let util = gpu.and_then(|gpu| gpu.util_percent);
-        let now = format::known(util.map(format::whole_percent));
+        let now = format::whole_percent(util);
         let values = past(view, cells, |point| gpu_util(point, place));
         series.push(HistorySeries::new(&name, Compute, values, now));
     }
@@ -109,17 +110,6 @@ fn cpus_of_job(rates: &Rates) -> Option<u32> {
     allowed.or(Some(rates.host.cpus)).filter(|cpus| *cpus > 0)
 }
 
-fn queue(queue: Option<QueueRates>) -> String {
-    let Some(queue) = queue else {
-        return format::UNKNOWN.to_owned();
-    };
-    let ready = format::per_second(Some(queue.mean_ready));
-    match queue.capacity {
-        Some(capacity) => format!("{ready} of {capacity}"),
-        None => ready,
-    }
-}
-
 /// A figure over the time that is shown, in so many cells.
 pub(in crate::ui) fn past(
     view: &View<'_>,
@@ -141,7 +131,7 @@ pub(in crate::ui) fn disk_read(view: &View<'_>, cells: usize) -> (Vec<Option<f64
 }
 
 /// Values as parts of the highest, and that, which is 1 at least.
-fn relative_to_max(values: Vec<Option<f64>>) -> (Vec<Option<f64>>, f64) {
+pub(in crate::ui) fn relative_to_max(values: Vec<Option<f64>>) -> (Vec<Option<f64>>, f64) {
     let most = values.iter().flatten().copied().fold(1.0, f64::max);
     let parts = values.into_iter().map(|value| Some(value? / most));
     (parts.collect(), most)

@@ -1,15 +1,17 @@
 //! A row of the timeline for a worker, the queue, the trainer or a GPU: its name, its cells and its figure.
 
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Style;
 use ratatui::text::Line;
 
 use super::cells::{self, TrainerCell};
 use crate::config::Role::{self, Compute, Dim, Focus, Full, Text, Trouble, Unknown, Wait};
+use crate::model::history::Point;
 use crate::model::rates::{GpuRates, LoaderRates, RankRates, WorkerRates};
 use crate::model::timeline::Slot;
 use crate::model::{Axis, MarkKind, WorkerPlace};
 use crate::sample::{LoaderKind, WorkerNow};
 use crate::ui::glyphs::doing;
+use crate::ui::panel::Inside;
 use crate::ui::{View, format, history};
 
 /// Cells for the names on the left and the figures on the right.
@@ -81,7 +83,7 @@ pub(super) fn worker_row(
         } else {
             sign
         };
-        (dimmed(style, bound), sign)
+        (if bound { style.dim() } else { style }, sign)
     };
     TimelineRow {
         name: format!("worker {}", view.worker_id(loader, worker.id)),
@@ -96,14 +98,6 @@ pub(super) fn worker_row(
             ),
         ),
         why: "n/a  its state is not visible",
-    }
-}
-
-pub(super) fn dimmed(style: Style, dim: bool) -> Style {
-    if dim {
-        style.add_modifier(Modifier::DIM)
-    } else {
-        style
     }
 }
 
@@ -128,53 +122,22 @@ pub(super) fn queue(
     let main = view.loader().is_some_and(|main| main.id == loader.id);
     if scale.coarse && main {
         let number = view.rank_number();
-        fill_from_history(view, scale, &mut shares, |point| {
-            point.rank(number)?.queue.get()
-        });
+        let past = |point: &Point| point.rank(number)?.queue.get();
+        let past = view.history.means(&scale.axis, past);
+        for (share, past) in shares.iter_mut().zip(past) {
+            *share = share.or(past);
+        }
     }
-    let figure = format::known(mean.map(|queue| {
-        let ready = format::per_second(Some(queue.mean_ready));
-        capacity.map_or_else(
-            || ready.clone(),
-            |capacity| format!("{ready} of {capacity}"),
-        )
-    }));
-    TimelineRow {
-        name: match view.loader_number(loader) {
-            Some(number) => format!("queue {number}"),
-            None => "queue".to_owned(),
-        },
-        hue: view.config.theme.style(Dim),
-        cells: shares
-            .into_iter()
-            .map(|share| height(view, view.config.theme.style(Full), share))
-            .collect(),
-        figure: (Text, figure),
-        why: match mean {
-            Some(_) => "n/a  only the mean is known",
-            None => "n/a  ready batches are not visible",
-        },
-    }
-}
-
-pub(super) fn fill_from_history(
-    view: &View<'_>,
-    scale: &Scale,
-    shares: &mut [Option<f64>],
-    pick: impl Fn(&crate::model::history::Point) -> Option<f64>,
-) {
-    let past = view.history.means(&scale.axis, pick);
-    for (share, past) in shares.iter_mut().zip(past) {
-        *share = share.or(past);
-    }
-}
-
-/// Returns a bar of this height.
-pub(super) fn height(view: &View<'_>, style: Style, share: Option<f64>) -> (Style, &'static str) {
-    let Some(share) = share else {
-        return (style, view.glyphs().gap);
+    let figure = format::known(mean.map(format::ready));
+    let name = match view.loader_number(loader) {
+        Some(number) => format!("queue {number}"),
+        None => "queue".to_owned(),
     };
-    (style, view.glyphs().level(share))
+    let why = match mean {
+        Some(_) => "n/a  only the mean is known",
+        None => "n/a  ready batches are not visible",
+    };
+    TimelineRow::of_shares(view, name, (Full, shares), figure, why)
 }
 
 pub(super) fn trainer(view: &View<'_>, rank: &RankRates, scale: &Scale) -> TimelineRow {
@@ -212,7 +175,7 @@ pub(super) fn trainer(view: &View<'_>, rank: &RankRates, scale: &Scale) -> Timel
                 Some(worker) => theme.hue(worker),
                 None => theme.style(Compute),
             };
-            height(view, style, Some(share))
+            (style, view.glyphs().level(share))
         }
     };
     let figure = format::known(rank.wait_share().map(|wait| format!("waits {wait}")));
@@ -244,55 +207,59 @@ pub(super) fn worker_of<'a>(view: &View<'a>) -> impl Fn(u64) -> Option<u32> + us
 }
 
 pub(super) fn gpu_row(view: &View<'_>, place: usize, gpu: &GpuRates, scale: &Scale) -> TimelineRow {
-    let style = view.config.theme.style(Compute);
-    let values = view
-        .history
-        .means(&scale.axis, |point| history::gpu_util(point, place));
-    let busy = gpu.util_percent;
-    TimelineRow {
-        name: format!("GPU {}", gpu.now.index),
-        hue: view.config.theme.style(Dim),
-        cells: values
-            .into_iter()
-            .map(|share| height(view, style, share))
-            .collect(),
-        figure: (
-            Text,
-            format::known(busy.map(|busy| format!("busy {}", format::whole_percent(busy)))),
-        ),
-        why: "n/a  the driver does not report its load",
-    }
+    let util = |point: &Point| history::gpu_util(point, place);
+    let shares = view.history.means(&scale.axis, util);
+    let busy = gpu.util_percent.map(|util| format!("busy {util:.0} %"));
+    let name = format!("GPU {}", gpu.now.index);
+    let why = "n/a  the driver does not report its load";
+    TimelineRow::of_shares(view, name, (Compute, shares), format::known(busy), why)
 }
 
 /// Returns the row of the device that the job reports, if the driver shows none.
 pub(super) fn device_row(view: &View<'_>, scale: &Scale) -> Option<TimelineRow> {
     let device = view.device_alone()?;
     let number = view.rank_number();
-    let style = view.config.theme.style(Compute);
-    let values = view
-        .history
-        .means(&scale.axis, |point| point.rank(number)?.device_busy.get());
-    let cells = values.into_iter().map(|share| height(view, style, share));
-    Some(TimelineRow {
-        name: "device".to_owned(),
-        hue: view.config.theme.style(Dim),
-        cells: cells.collect(),
-        figure: (Text, format!("busy {}", format::percent(device.busy))),
-        why: "n/a  the job does not report how busy it is",
-    })
+    let busy = |point: &Point| point.rank(number)?.device_busy.get();
+    let shares = (Compute, view.history.means(&scale.axis, busy));
+    let figure = format!("busy {}", format::percent(device.busy));
+    let why = "n/a  the job does not report how busy it is";
+    let name = "device".to_owned();
+    Some(TimelineRow::of_shares(view, name, shares, figure, why))
 }
 
 impl TimelineRow {
+    /// Returns a row of bars, whose heights are these shares.
+    fn of_shares(
+        view: &View<'_>,
+        name: String,
+        (paint, shares): (Role, Vec<Option<f64>>),
+        figure: String,
+        why: &'static str,
+    ) -> Self {
+        let (theme, glyphs) = (&view.config.theme, view.glyphs());
+        let style = theme.style(paint);
+        let sign = |share: Option<f64>| share.map_or(glyphs.gap, |share| glyphs.level(share));
+        Self {
+            name,
+            hue: theme.style(Dim),
+            cells: shares
+                .into_iter()
+                .map(|share| (style, sign(share)))
+                .collect(),
+            figure: (Text, figure),
+            why,
+        }
+    }
+
     pub(super) fn line(
         mut self,
         view: &View<'_>,
-        width: u16,
-        indent: usize,
+        inside: Inside,
         (room, cursor): (usize, Option<usize>),
     ) -> Line<'static> {
-        let mut row = view.row(width);
+        let (mut row, indent) = (inside.row(view), inside.border.indent());
         let gap = view.glyphs().gap;
-        row.space(indent).styled(self.hue, &self.name);
+        row.styled(self.hue, &self.name);
         row.to(indent + LABEL);
         if self.cells.iter().all(|(_, sign)| *sign == gap) {
             row.text(Unknown, self.why);

@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use super::state::{Node, Order, Toggle};
+use super::state::{Node, Toggle, TreeColumn};
 use crate::config::Role;
 use crate::job::script;
 use crate::model::ProcessFigures;
@@ -59,7 +59,7 @@ impl Branch {
     }
 
     /// Sorts siblings at every depth. Equal lines keep their order.
-    fn sort(&mut self, order: Order, reversed: bool) {
+    fn sort(&mut self, order: TreeColumn, reversed: bool) {
         self.below.sort_by(|a, b| {
             let by_figure = || most_first(a.steps(order), b.steps(order), reversed);
             a.class.cmp(&b.class).then_with(by_figure)
@@ -71,16 +71,16 @@ impl Branch {
 
     /// Returns the sort figure in steps wide enough that the noise of a steady job does not change the order.
     #[expect(clippy::cast_possible_truncation, reason = "steps of figures are few")]
-    fn steps(&self, order: Order) -> Option<i64> {
+    fn steps(&self, order: TreeColumn) -> Option<i64> {
         let figures = self.figures?;
         let twentieths = |share: f64| (20.0 * share).round() as i64;
         let by_quarters = |bytes: f64| (bytes.max(1.0).ln() / 1.25_f64.ln()).round() as i64;
         match order {
-            Order::Number => None,
-            Order::Cpu => figures.cpu.map(twentieths),
-            Order::Delay => figures.delay.map(|share| twentieths(share.0)),
-            Order::Read => figures.read.map(|rate| by_quarters(rate.0)),
-            Order::Memory => figures.rss.map(|bytes| by_quarters(bytes.0 as f64)),
+            TreeColumn::Cpu => figures.cpu.map(twentieths),
+            TreeColumn::Delay => figures.delay.map(|share| twentieths(share.0)),
+            TreeColumn::Read => figures.read.map(|rate| by_quarters(rate.0)),
+            TreeColumn::Memory => figures.rss.map(|bytes| by_quarters(bytes.0 as f64)),
+            TreeColumn::Pid | TreeColumn::Now | TreeColumn::Threads => None,
         }
     }
 

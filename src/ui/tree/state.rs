@@ -31,29 +31,28 @@ pub enum Toggle {
     Threads(ProcessKey),
 }
 
-/// The order of siblings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    /// Ranks and workers by their number, all others by their PID.
+/// The columns, from the left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum TreeColumn {
     #[default]
-    Number,
+    Pid,
+    Now,
     Cpu,
     Delay,
     Read,
     Memory,
+    Threads,
 }
 
-impl Order {
-    fn next(self) -> Self {
-        match self {
-            Self::Number => Self::Cpu,
-            Self::Cpu => Self::Delay,
-            Self::Delay => Self::Read,
-            Self::Read => Self::Memory,
-            Self::Memory => Self::Number,
-        }
-    }
-}
+/// The columns that the keys sort siblings by. The first stands for the number of ranks and workers, and the PID of all
+/// others.
+const SORTED_BY: [TreeColumn; 5] = [
+    TreeColumn::Pid,
+    TreeColumn::Cpu,
+    TreeColumn::Delay,
+    TreeColumn::Read,
+    TreeColumn::Memory,
+];
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TreeState {
@@ -64,7 +63,8 @@ pub struct TreeState {
     pub folded: BTreeSet<Node>,
     /// Processes whose threads are shown.
     pub opened: BTreeSet<ProcessKey>,
-    pub order: Order,
+    /// The column that siblings are sorted by.
+    pub order: TreeColumn,
     pub reversed: bool,
     pub filter: Filter,
 }
@@ -102,7 +102,9 @@ impl TreeState {
     }
 
     pub(in crate::ui) fn sort_by_next(&mut self) {
-        self.order = self.order.next();
+        let columns = SORTED_BY.into_iter().cycle();
+        let mut later = columns.skip_while(|column| *column != self.order).skip(1);
+        self.order = later.next().unwrap_or_default();
     }
 }
 

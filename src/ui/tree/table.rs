@@ -3,24 +3,14 @@
 use ratatui::text::Line;
 
 use super::branch::{Branch, TreeLine};
-use super::state::{Node, Order};
+use super::state::{Node, TreeColumn};
 use crate::config::Role::{self, Border, Cpu, Dim, Focus, Read, Runnable, Text};
 use crate::model::processes::Figures;
-use crate::ui::{View, format, table};
+use crate::ui::table::{self, TableColumn};
+use crate::ui::{View, format};
 
 /// Least cells for the names.
 const NAMES: usize = 22;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum TreeColumn {
-    Pid,
-    Now,
-    Cpu,
-    Delay,
-    Read,
-    Memory,
-    Threads,
-}
 
 impl TreeColumn {
     /// All columns, the most useful first.
@@ -34,16 +24,15 @@ impl TreeColumn {
         Self::Threads,
     ];
 
-    fn described(self) -> (table::TableColumn, Option<Order>) {
-        let figures = table::TableColumn::figures;
+    fn described(self) -> TableColumn {
         match self {
-            Self::Pid => (figures("pid", 9), Some(Order::Number)),
-            Self::Now => (table::TableColumn::words("now", 10), None),
-            Self::Cpu => (figures("CPU", 8), Some(Order::Cpu)),
-            Self::Delay => (figures("delay", 8), Some(Order::Delay)),
-            Self::Read => (figures("read/s", 9), Some(Order::Read)),
-            Self::Memory => (figures("memory", 9), Some(Order::Memory)),
-            Self::Threads => (figures("threads", 8), None),
+            Self::Pid => TableColumn::figures("pid", 9),
+            Self::Now => TableColumn::words("now", 10),
+            Self::Cpu => TableColumn::figures("CPU", 8),
+            Self::Delay => TableColumn::figures("delay", 8),
+            Self::Read => TableColumn::figures("read/s", 9),
+            Self::Memory => TableColumn::figures("memory", 9),
+            Self::Threads => TableColumn::figures("threads", 8),
         }
     }
 }
@@ -60,7 +49,7 @@ impl<'a> Table<'a> {
         let mut left = usize::from(width).saturating_sub(NAMES);
         let mut columns = Vec::new();
         for column in TreeColumn::BY_PRIORITY {
-            let cells = column.described().0.cells();
+            let cells = column.described().cells();
             if cells > left {
                 break;
             }
@@ -84,10 +73,8 @@ impl<'a> Table<'a> {
         let mut row = self.view.row(self.width);
         let state = &self.view.state.tree;
         row.padded(Dim, "  name", self.names);
-        let columns = self.columns.iter().map(|column| {
-            let (column, order) = column.described();
-            column.sorted(order == Some(state.order))
-        });
+        let columns = self.columns.iter();
+        let columns = columns.map(|column| column.described().sorted(*column == state.order));
         let columns: Vec<_> = columns.collect();
         let arrow = self.view.glyphs().order(state.reversed);
         table::head(&mut row, &columns, arrow);
@@ -97,50 +84,30 @@ impl<'a> Table<'a> {
     pub(super) fn line(&self, guides: &str, branch: &Branch, marked: bool) -> Line<'static> {
         let mut row = self.view.row(self.width);
         let note = matches!(branch.node, Node::Note(_));
-        row.text(Focus, if marked { self.view.glyphs().mark } else { " " });
-        row.text(Border, guides);
-        if !note {
-            let sign = match (branch.toggle, branch.open) {
-                (None, _) => " ",
-                (Some(_), true) => "-",
-                (Some(_), false) => "+",
-            };
-            row.text(Dim, sign);
-        }
-        let room = if note {
-            usize::from(self.width)
-        } else {
-            self.names
-        };
-        let used = 1 + format::width(guides) + usize::from(!note);
-        let ascii = self.view.config.ascii;
-        let label = format::cut(
-            &format::clean(&branch.label, ascii),
-            room.saturating_sub(used),
-            self.view.glyphs().more,
-        );
         let paint = match (marked, note) {
             (true, _) => Focus,
             (false, true) => Dim,
             (false, false) => Text,
         };
-        row.text(paint, &label);
+        row.text(Focus, if marked { self.view.glyphs().mark } else { " " });
+        row.text(Border, guides);
         if note {
-            return row.line();
+            return row.text(paint, &branch.label).line();
         }
-        let used = used + format::width(&label) + 1;
-        let remark = format::cut(
-            &format::clean(&branch.remark, ascii),
-            room.saturating_sub(used),
-            self.view.glyphs().more,
-        );
-        if !remark.is_empty() {
-            row.space(1).text(Dim, &remark);
+        let sign = match (branch.toggle, branch.open) {
+            (None, _) => " ",
+            (Some(_), true) => "-",
+            (Some(_), false) => "+",
+        };
+        row.text(Dim, sign).up_to(self.names, paint, &branch.label);
+        let columns = usize::from(self.width).saturating_sub(self.names);
+        if !branch.remark.is_empty() && row.left() > columns {
+            row.space(1).up_to(self.names, Dim, &branch.remark);
         }
         row.to(self.names);
         for column in &self.columns {
             let (paint, text) = cell(*column, branch);
-            column.described().0.put(&mut row, paint, &text);
+            column.described().put(&mut row, paint, &text);
         }
         row.line()
     }
@@ -160,51 +127,29 @@ fn name_width(guides: &str, branch: &Branch) -> usize {
 
 /// Returns the text of a cell: empty if the line has no such figure, `n/a` if it is unknown.
 fn cell(column: TreeColumn, branch: &Branch) -> (Role, String) {
-    let nothing = (Dim, String::new());
+    let is_process = matches!(branch.node, Node::Process(_));
+    let is_sum = matches!(branch.node, Node::Job | Node::Loader(..));
+    let figure = |paint, has_one: bool, text: fn(&Figures) -> String| {
+        let figures = branch.figures.as_ref().filter(|_| has_one);
+        (paint, figures.map(text).unwrap_or_default())
+    };
     match column {
         TreeColumn::Pid => {
             let pid = branch.pid.map(|pid| pid.to_string());
-            return (Dim, pid.unwrap_or_default());
+            (Dim, pid.unwrap_or_default())
         }
         TreeColumn::Now => {
-            let now = branch.now.map(|(paint, word)| (paint, word.to_owned()));
-            return now.unwrap_or(nothing);
+            let (paint, word) = branch.now.unwrap_or((Dim, ""));
+            (paint, word.to_owned())
         }
-        _ => {}
-    }
-    let Some(figures) = &branch.figures else {
-        return nothing;
-    };
-    let is_process = matches!(branch.node, Node::Process(_));
-    let is_sum = matches!(branch.node, Node::Job | Node::Loader(..));
-    let has_one = match column {
-        TreeColumn::Cpu => true,
-        TreeColumn::Read => is_process || is_sum,
-        TreeColumn::Delay => !is_sum,
-        TreeColumn::Memory | TreeColumn::Threads => is_process,
-        TreeColumn::Pid | TreeColumn::Now => false,
-    };
-    if !has_one {
-        return nothing;
-    }
-    figure(column, figures)
-}
-
-fn figure(column: TreeColumn, figures: &Figures) -> (Role, String) {
-    match column {
-        TreeColumn::Cpu => {
-            let cpu = figures
-                .cpu
-                .map(|cores| format::whole_percent(100.0 * cores));
-            (Cpu, format::known(cpu))
-        }
-        TreeColumn::Delay => (Runnable, format::percent(figures.delay)),
-        TreeColumn::Read => (Read, format::bytes(figures.read.map(|rate| rate.0))),
-        TreeColumn::Memory => (Text, format::bytes(figures.rss.map(|bytes| bytes.0 as f64))),
-        TreeColumn::Threads => {
-            let count = figures.threads.map(|count| count.to_string());
-            (Dim, format::known(count))
-        }
-        TreeColumn::Pid | TreeColumn::Now => (Dim, String::new()),
+        TreeColumn::Cpu => figure(Cpu, true, |of| format::cores(of.cpu)),
+        TreeColumn::Delay => figure(Runnable, !is_sum, |of| format::percent(of.delay)),
+        TreeColumn::Read => figure(Read, is_process || is_sum, |of| {
+            format::bytes(of.read.map(|rate| rate.0))
+        }),
+        TreeColumn::Memory => figure(Text, is_process, |of| {
+            format::bytes(of.rss.map(|bytes| bytes.0 as f64))
+        }),
+        TreeColumn::Threads => figure(Dim, is_process, |of| format::known(of.threads)),
     }
 }

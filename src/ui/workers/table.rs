@@ -8,10 +8,10 @@ use crate::model::WorkerPlace;
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::WorkerNow;
 use crate::ui::glyphs::doing;
-use crate::ui::layout::BorderStyle;
 use crate::ui::line_builder::LineBuilder;
+use crate::ui::panel::Inside;
 use crate::ui::pipeline::batch;
-use crate::ui::table::{self, COLUMN_GAP};
+use crate::ui::table::{self, COLUMN_GAP, TableColumn};
 use crate::ui::{View, axis, format, timeline};
 
 /// A worker with its loader.
@@ -19,44 +19,43 @@ pub(super) type WorkerRow<'a> = (&'a LoaderRates, &'a WorkerRates);
 
 /// The columns that fit.
 pub(super) struct Columns {
-    width: u16,
-    indent: usize,
+    inside: Inside,
     /// Cells of the worker's number, with its loader's before it if there are several.
     id: usize,
-    shown: Vec<(Column, table::TableColumn)>,
+    shown: Vec<(Column, TableColumn)>,
     /// The timeline shows what each worker did when.
     drawn: bool,
 }
 
 impl Columns {
-    pub(super) fn new(
-        view: &View<'_>,
-        all: &[WorkerRow<'_>],
-        width: u16,
-        border: BorderStyle,
-    ) -> Self {
-        let indent = border.indent();
-        let id = if several(view) { 6 } else { 3 };
+    pub(super) fn new(view: &View<'_>, all: &[WorkerRow<'_>], inside: Inside) -> Self {
+        let (width, indent) = (inside.width, inside.border.indent());
+        let id = if view.loaders().len() > 1 { 6 } else { 3 };
         let figure = if width < 100 { 8 } else { 9 };
-        let cells = |column| match column {
-            Column::Pid | Column::Read | Column::Load | Column::Batches => figure,
-            Column::Now => COLUMN_GAP + 8,
-            Column::Cpu => 6,
-            Column::Delay => 7,
-            // Both share the remaining cells.
-            Column::Past | Column::In => 0,
+        // If the timeline shows the states at a finer resolution, the table sums them up.
+        let drawn = timeline::is_on_main_page(view);
+        let described = |column, [batches, activity, past]: [usize; 3]| match column {
+            Column::Pid => TableColumn::figures("pid", figure),
+            Column::Now => TableColumn::words("now", COLUMN_GAP + 8),
+            Column::Cpu => TableColumn::figures("CPU", 6),
+            Column::Delay => TableColumn::figures("delay", 7),
+            Column::Read => TableColumn::figures("read/s", figure),
+            Column::Batches => TableColumn::figures("batch/s", batches),
+            Column::Load => TableColumn::figures("load", figure),
+            Column::Past if drawn => TableColumn::words("its time", past),
+            Column::Past => TableColumn::words("", past).named(axis::words(view)),
+            Column::In => TableColumn::words("in", activity),
         };
+        let columns = view.config.columns.iter().copied();
         let chosen = |column| view.config.columns.contains(&column);
-        let mut left = usize::from(width).saturating_sub(indent + id);
-        let figures = view.config.columns.iter().copied();
-        let fixed: usize = figures
+        let fixed = columns
             .clone()
-            .filter(|column| *column != Column::Batches)
-            .map(cells)
-            .sum();
-        left = left.saturating_sub(fixed);
-        let batches = chosen(Column::Batches) && left >= figure;
-        left -= if batches { figure } else { 0 };
+            .map(|column| described(column, [0; 3]).cells());
+        // What the others leave is for these three.
+        let mut left = usize::from(width).saturating_sub(indent + id + fixed.sum::<usize>());
+        let fits = chosen(Column::Batches) && left >= figure;
+        let batches = if fits { figure } else { 0 };
+        left -= batches;
         let longest = all
             .iter()
             .filter_map(|(_, worker)| worker.activity.first())
@@ -66,56 +65,28 @@ impl Columns {
             .unwrap_or(0);
         let activity = match left.saturating_sub(COLUMN_GAP) {
             room if room < 8 || longest == 0 => 0,
-            room if room < 40 => room.min(longest.max(12)),
-            room => longest.clamp(12, (room / 2).max(24)),
+            room if room < 40 => room.min(longest.max(12)) + COLUMN_GAP,
+            room => longest.clamp(12, (room / 2).max(24)) + COLUMN_GAP,
         };
-        let rest = left.saturating_sub(if activity > 0 {
-            activity + COLUMN_GAP
-        } else {
-            0
+        left -= activity;
+        let fits = chosen(Column::Past) && left >= 14;
+        let past = if fits { left.min(120 + COLUMN_GAP) } else { 0 };
+        let shown = columns.map(|column| {
+            let sorted = view.state.sort == Some(column);
+            let described = described(column, [batches, activity, past]);
+            (column, described.sorted(sorted))
         });
-        // If the timeline shows the states at a finer resolution, the table sums them up.
-        let drawn = timeline::is_on_main_page(view);
-        let past = if chosen(Column::Past) && rest >= 14 {
-            (rest - COLUMN_GAP).min(120)
-        } else {
-            0
-        };
-        let shown = figures.map(|column| match column {
-            Column::Batches if !batches => (column, 0),
-            Column::Past if past > 0 => (column, past + COLUMN_GAP),
-            Column::In if activity > 0 => (column, activity + COLUMN_GAP),
-            column => (column, cells(column)),
-        });
-        let shown = shown.filter(|(_, cells)| *cells > 0);
-        let described = |(column, cells)| {
-            let described = match column {
-                Column::Pid => table::TableColumn::figures("pid", cells),
-                Column::Now => table::TableColumn::words("now", cells),
-                Column::Cpu => table::TableColumn::figures("CPU", cells),
-                Column::Delay => table::TableColumn::figures("delay", cells),
-                Column::Read => table::TableColumn::figures("read/s", cells),
-                Column::Batches => table::TableColumn::figures("batch/s", cells),
-                Column::Load => table::TableColumn::figures("load", cells),
-                Column::Past if drawn => table::TableColumn::words("its time", cells),
-                Column::Past => table::TableColumn::words(axis::words(view), cells),
-                Column::In => table::TableColumn::words("in", cells),
-            };
-            (column, described.sorted(view.state.sort == Some(column)))
-        };
         Self {
-            width,
-            indent,
+            inside,
             id,
-            shown: shown.map(described).collect(),
+            shown: shown.filter(|(_, column)| column.cells() > 0).collect(),
             drawn,
         }
     }
 
     pub(super) fn head(&self, view: &View<'_>) -> Line<'static> {
-        let mut row = view.row(self.width);
-        row.space(self.indent);
-        let id = table::TableColumn::figures("id", self.id).sorted(view.state.sort.is_none());
+        let mut row = self.inside.row(view);
+        let id = TableColumn::figures("id", self.id).sorted(view.state.sort.is_none());
         let shown = self.shown.iter().map(|(_, column)| column.clone());
         let columns: Vec<_> = std::iter::once(id).chain(shown).collect();
         table::head(&mut row, &columns, view.glyphs().order(view.state.reversed));
@@ -128,16 +99,15 @@ impl Columns {
         (loader, worker): WorkerRow<'_>,
         marked: bool,
     ) -> Line<'static> {
-        let mut row = view.row(self.width);
+        let mut row = self.inside.row(view);
         let id = view.worker_id(loader, worker.id);
-        row.space(self.indent);
         let mut air = self.id.saturating_sub(id.len());
         if marked && air > 0 {
             row.text(Focus, view.glyphs().mark);
             air -= 1;
         }
         row.space(air).styled(view.config.theme.hue(worker.id), &id);
-        let mut end = self.indent + self.id;
+        let mut end = self.inside.border.indent() + self.id;
         for (column, drawn) in &self.shown {
             let words = drawn.cells().saturating_sub(COLUMN_GAP);
             match column {
@@ -169,15 +139,10 @@ impl Columns {
     }
 }
 
-/// Whether the rank takes batches from several loaders.
-fn several(view: &View<'_>) -> bool {
-    view.loaders().len() > 1
-}
-
 /// Returns the text of a column with a single figure.
 fn figure(column: Column, worker: &WorkerRates) -> (Role, String) {
     match column {
-        Column::Cpu => (Cpu, cpu(worker.cpu)),
+        Column::Cpu => (Cpu, format::cores(worker.cpu)),
         Column::Delay => {
             let delayed = worker.run_delay.is_some_and(|share| share.0 >= 0.1);
             let paint = if delayed { Runnable } else { Text };
@@ -248,10 +213,6 @@ fn short(name: &str, room: usize) -> &str {
         }
     }
     rest
-}
-
-pub(super) fn cpu(cores: Option<f64>) -> String {
-    format::known(cores.map(|cores| format::whole_percent(cores * 100.0)))
 }
 
 #[cfg(test)]
