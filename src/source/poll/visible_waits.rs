@@ -17,9 +17,9 @@ const CHECK_AFTER: Duration = Duration::from_millis(200);
 pub(super) struct VisibleWaits {
     /// The folder of the trainer's descriptors.
     descriptors: PathBuf,
-    result_pipes: Vec<Polled>,
+    result_pipes: Vec<NumberedFile>,
     /// What it polled while its stack showed it waiting for a batch.
-    polled: Vec<Polled>,
+    polled: Vec<NumberedFile>,
     /// Whether a stack showed it waiting elsewhere on a lock while the pinning thread had no batch.
     locks_elsewhere: bool,
     /// When a wait on a lock was last compared to its stack.
@@ -28,7 +28,7 @@ pub(super) struct VisibleWaits {
 
 /// A descriptor, and what was open there: the number is given to another file once this one is closed.
 #[derive(Debug, PartialEq, Eq)]
-struct Polled {
+struct NumberedFile {
     fd: i32,
     file: PathBuf,
 }
@@ -47,7 +47,7 @@ impl VisibleWaits {
 
     pub(super) fn follow(&mut self, pipes: impl Iterator<Item = ResultPipe>) {
         let file = |pipe: &ResultPipe| format!("pipe:[{}]", pipe.inode).into();
-        let polled = |pipe| Polled {
+        let polled = |pipe| NumberedFile {
             file: file(&pipe),
             fd: pipe.fd,
         };
@@ -64,7 +64,7 @@ impl VisibleWaits {
         self.is_result_pipe(fd) || self.is_one_of(&self.polled, fd)
     }
 
-    fn is_one_of(&self, all: &[Polled], fd: i32) -> bool {
+    fn is_one_of(&self, all: &[NumberedFile], fd: i32) -> bool {
         let mut known = all.iter().filter(|known| known.fd == fd).peekable();
         known.peek().is_some()
             && read_link(self.path(fd)).is_ok_and(|file| known.any(|known| known.file == file))
@@ -74,7 +74,7 @@ impl VisibleWaits {
     pub(super) fn add(&mut self, fd: i32) {
         if let Ok(file) = read_link(self.path(fd)) {
             self.polled.retain(|known| known.fd != fd);
-            self.polled.push(Polled { fd, file });
+            self.polled.push(NumberedFile { fd, file });
         }
     }
 

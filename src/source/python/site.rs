@@ -35,6 +35,8 @@ const MIN_COVERAGE_KEPT: f64 = 0.7;
 const ONLY_HANDS_OVER: f64 = 0.9;
 /// A call that its caller keeps something of, and that reads for this part of its time, is made for what it reads.
 const READS: f64 = 0.5;
+/// A call that runs a model for this part of its time, and not only on its way to a transform, is made for that.
+const RUNS_MODEL: f64 = 0.1;
 /// A second place where something is handed over counts if it is in one of this many of the loop's stacks.
 const ALSO_HANDS_OVER: u32 = 20;
 /// Maximum number of places of one call that are distinguished.
@@ -75,8 +77,9 @@ struct CallNode {
     hands_over: u32,
     draws: u32,
     trains: u32,
-    /// Whether a stack showed a layer of a model in it.
+    /// Whether a stack showed a layer of a model in it, and number of its stacks in which any model of the framework runs.
     runs_layer: bool,
+    runs_model: u32,
     /// Number of its stacks in which something is read in it that its caller keeps.
     brings: u32,
     /// The instructions that called it, and how often each was seen.
@@ -114,7 +117,7 @@ impl CallNode {
 
     /// Whether a model is trained or run in it.
     fn computes(&self) -> bool {
-        self.trains > 0 || self.runs_layer
+        self.trains > 0 || self.runs_layer || self.is_at_least(RUNS_MODEL, self.runs_model)
     }
 
     fn is_asking(&self) -> bool {
@@ -258,6 +261,7 @@ impl Sites {
                 &mut node.hands_over,
                 &mut node.draws,
                 &mut node.brings,
+                &mut node.runs_model,
                 &mut node.iterates,
                 &mut node.turns,
             ] {
@@ -292,6 +296,8 @@ impl Sites {
         let hands_over = last(|call| call.meaning.hands_over).or(takes);
         let trains = last(|call| call.meaning.trains);
         let layer = last(|call| call.meaning.layer);
+        let model = last(|call| call.meaning.module)
+            .filter(|model| !stack[*model..].iter().any(|call| call.meaning.transform));
         let iterator = last(Call::gives_items);
         for (depth, call) in stack.iter().take(MAX_DEPTH).enumerate() {
             let known = |child: &&usize| self.nodes[**child].code == call.code;
@@ -316,6 +322,7 @@ impl Sites {
             node.brings += u32::from(call.brings);
             node.trains += u32::from(trains.is_some_and(|found| found >= depth));
             node.runs_layer |= layer.is_some_and(|found| found >= depth);
+            node.runs_model += u32::from(model.is_some_and(|found| found >= depth));
             let caller = depth.checked_sub(1).and_then(|depth| stack.get(depth));
             node.called(caller.and_then(|caller| caller.instruction));
             path.push(child);
@@ -380,7 +387,8 @@ mod tests {
 
     /// Functions by letters, outermost first: `g` a generator, `n` an iterator's `__next__`, `q` a queue's `get`, `k` one
     /// written by hand that waits, `l` one whose caller keeps what it reads (`L` where it does not read), `y` one written
-    /// in C, `b` a backward pass, `h` a layer of a model, `e` a generator expression, `r` a wait for what a pipe brings.
+    /// in C, `b` a backward pass, `h` a layer of a model, `o` a call of any model, `x` a transform, `e` a generator expression, `r` a
+    /// wait for what a pipe brings.
     fn stack(letters: &str) -> Vec<Call> {
         let call = |letter: char| Call {
             code: letter.to_ascii_lowercase() as usize,
@@ -389,6 +397,8 @@ mod tests {
                 hands_over: letter == 'q',
                 trains: letter == 'b',
                 layer: letter == 'h',
+                module: letter == 'o',
+                transform: letter == 'x',
                 ..Meaning::default()
             },
             generator: matches!(letter, 'g' | 'e'),
@@ -648,6 +658,12 @@ mod tests {
         // Nor does a generator that runs one, nor a function in which it runs now and then.
         assert_eq!(learned(&["mgh", "mb"]), [Site::Unknown; 2]);
         assert_eq!(learned(&["mn", "mnh", "mb"]), [Site::Unknown; 3]);
+        // Its layers may be of its own, or compiled.
+        assert_eq!(learned(&["mgo", "mb"]), [Site::Unknown; 2]);
+        assert_eq!(learned(&["mgox", "mb"]), [Site::Data, Site::Step]);
+        let on_the_way = ["mgox"; 30].into_iter().chain(["mgo", "mb", "mb", "mb"]);
+        let on_the_way = learned(&on_the_way.collect::<Vec<_>>());
+        assert_eq!(on_the_way[0], Site::Data);
         // Beside the loader that the loop asks, that is a part of the step.
         let beside = learned(&["mnh", "mq", "mb"]);
         assert_eq!(beside, [Site::Step, Site::Data, Site::Step]);
