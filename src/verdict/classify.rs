@@ -13,6 +13,9 @@ use crate::units::Share;
 /// Share of the time from which on an empty queue shows that batches come no faster than they are taken.
 const EMPTY: f64 = 0.5;
 
+/// So much more time in waits than in which a batch was lacking, or was made, is not possible.
+const TOO_MUCH: f64 = 0.25;
+
 /// Returns the share of the time lost to data: waits in which the GPU is idle, too. Without a GPU signal, and if
 /// nothing runs on the device while the trainer waits, that is the waits.
 ///
@@ -118,7 +121,8 @@ fn has_no_reserve(context: &Context<'_>) -> bool {
 
 /// Returns a contradiction between signals that cannot both be right. A trainer that waits for a batch finds the queue
 /// empty, unless another rank sends the batch, bypassing the queue. A known loader of another library may take turns between
-/// several queues, as Grain does between its processes: then the others are not empty.
+/// several queues, as Grain does between its processes: then the others are not empty. And where the
+/// queue cannot be seen, a worker makes a batch while the trainer waits.
 pub(super) fn contradiction(context: &Context<'_>) -> Option<String> {
     let takes_turns = context
         .loader
@@ -126,11 +130,37 @@ pub(super) fn contradiction(context: &Context<'_>) -> Option<String> {
     if takes_turns || dispatched(context.rank).is_some() {
         return None;
     }
-    let waiting = context.rank.waiting?;
-    let empty = context.queue_empty_at_most()?;
-    (waiting.0 >= HIGH && empty.0 < waiting.0 - 0.25).then(|| {
+    let waiting = context.rank.waiting.filter(|waiting| waiting.0 >= HIGH)?;
+    let less = |share: Share, than: f64| share.0 < than - TOO_MUCH;
+    if let Some(empty) = context.queue_empty_at_most() {
+        return less(empty, waiting.0).then(|| {
+            format!(
+                "the trainer seems to wait {waiting} of the time, yet its queue is empty only {empty}"
+            )
+        });
+    }
+    // While workers start and the pinning thread works, nobody needs to make a batch.
+    let parts = [context.rank.startup, context.rank.pinning];
+    let without: f64 = parts.into_iter().flatten().map(|part| part.0).sum();
+    let busy = some_worker_is_busy(context)?;
+    less(busy, waiting.0 - without).then(|| {
         format!(
-            "the trainer seems to wait {waiting} of the time, yet its queue is empty only {empty}"
+            "the trainer seems to wait {waiting} of the time, yet its workers make batches only {busy}"
         )
     })
+}
+
+/// Returns the most that the share of the time can be in which a worker made a batch. `None` unless all batches come from
+/// worker processes of PyTorch's loader that were there and were seen all the time.
+fn some_worker_is_busy(context: &Context<'_>) -> Option<Share> {
+    let loader = context.loader?;
+    let alone = context.other_loaders().next().is_none() && loader.gone_seconds.is_none();
+    let lasting = loader.workers_started == 0 && loader.kind == LoaderKind::PytorchProcesses;
+    if !(alone && lasting) || loader.workers.is_empty() {
+        return None;
+    }
+    let busy: Option<f64> = (loader.workers.iter())
+        .map(|worker| Some(worker.busy?.0))
+        .sum();
+    Some(Share(busy?).clamped())
 }

@@ -156,8 +156,9 @@ impl MainView {
             unclear: if self.thread.attachable() {
                 !by_pytorch && self.fed.is_unclear() || self.fed.may_wait_for_thread()
             } else {
-                // Without stacks: another thread may take what the workers load.
-                poll.blocked == Blocked::Lock && self.has_workers
+                // Without stacks: another thread may take what the workers load, or it may receive a batch.
+                let perhaps = [Blocked::Lock, Blocked::Unix, Blocked::PipeRead];
+                perhaps.contains(&poll.blocked) && self.has_workers
             },
             in_generator: self.fed.last.in_generator,
             prepares,
@@ -219,7 +220,6 @@ impl MainView {
             (Some(InLoader::Receiving), _) => Doing::Receiving,
             (Some(InLoader::Loading), blocked) => self.fed.loading(blocked),
             (Some(InLoader::Asking), blocked) => asking(blocked, self.fed.last.hands_over),
-            (None, Blocked::Unix | Blocked::PipeRead) if self.has_workers => Doing::Receiving,
             (_, Blocked::Running) => Doing::Running,
             (_, Blocked::Disk) => Doing::Disk,
             _ => Doing::Other,
