@@ -1,6 +1,7 @@
 //! Shares and thresholds that several rules use: how the workers spend their busy time, and what the trainer waits for.
 
 use super::context::Context;
+use super::level::SLIGHT;
 use crate::model::rates::{RankRates, WorkerRates};
 use crate::units::{Share, mean};
 
@@ -52,7 +53,10 @@ pub(super) fn is_held_up(context: &Context<'_>, part: Share) -> bool {
     // Busy all the time, they are the limit however long it takes to receive: what computes in Python holds the GIL, too.
     let busy = context.mean_share(|worker| worker.busy);
     let no_time_left = busy.is_some_and(|busy| busy.0 >= ALL_BUSY);
-    trainer || workers || no_time_left || mostly_disk(context).is_some()
+    // Nor does one answer that is stopped.
+    let stopped = |worker: &WorkerRates| worker.stopped.is_some_and(|stopped| stopped.0 >= SLIGHT);
+    let stopped = context.workers().iter().any(stopped);
+    trainer || workers || stopped || no_time_left || mostly_disk(context).is_some()
 }
 
 /// Returns the share of the workers' busy time runnable but not running.

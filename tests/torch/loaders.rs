@@ -722,6 +722,46 @@ fn wait_for_a_checkpoint_that_another_thread_writes() {
     Loader { said, ..checkpoint }.check();
 }
 
+/// The number of a closed result pipe is given to the next file, which is no loader.
+#[test]
+fn command_between_epochs_that_gets_the_number_of_the_loaders_pipe() {
+    let command = loader("command_between_epochs", "torch").loads(1000, 100, 1);
+    let said = ExpectedVerdict::RightOrUnknown("waits");
+    Loader {
+        said,
+        step: 20,
+        ..command
+    }
+    .check();
+}
+
+/// A wait on a lock with a limit of time is not always one for the thread that pins.
+#[test]
+fn result_of_another_thread_beside_one_that_pins() {
+    let result = loader("result_beside_a_pin_thread", "torch").loads(60, 5, 1);
+    let said = ExpectedVerdict::RightOrUnknown("waits");
+    Loader {
+        said,
+        step: 20,
+        ..result
+    }
+    .check();
+}
+
+/// A call in which a model runs brings no batch, whichever layers it has.
+#[test]
+fn model_of_own_layers_in_a_generator() {
+    let model = loader("model_in_a_generator", "torch").loads(100, 10, 1);
+    let said = ExpectedVerdict::RightOrUnknown("waits");
+    Loader {
+        said,
+        step: 20,
+        share: Share::Whole,
+        ..model
+    }
+    .check();
+}
+
 #[test]
 fn training_in_a_thread() {
     let in_thread = loader("train_in_thread", "torch");

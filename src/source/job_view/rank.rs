@@ -241,7 +241,10 @@ impl RankView {
                 builtin::settings(&trainer.command)
             })
         } else {
-            settings(tree, loader, iterator, seen)
+            let mut known = settings(tree, loader, iterator, seen);
+            // Without the iterator, the thread shows it.
+            known.pin_memory = known.pin_memory.or(self.pin_thread.map(|_| true));
+            known
         };
         let capacity = settings.num_workers.zip(settings.prefetch_factor);
         let pinned = iterator.and_then(|iterator| iterator.pinned);

@@ -267,6 +267,8 @@ struct Worker {
     /// A signal or a debugger has stopped it.
     #[serde(default)]
     stopped: bool,
+    /// For which share of the time one had.
+    was_stopped: Option<f64>,
     busy: Option<f64>,
     cpu: Option<f64>,
     /// The main thread's part of that; absent = all of it.
@@ -388,7 +390,7 @@ fn workers(workers: &[Worker]) -> Vec<WorkerRates> {
             main_cpu: worker.main_cpu.or(worker.cpu).map(Share),
             run_delay: worker.run_delay.map(Share),
             busy: worker.busy.map(Share),
-            stopped: None,
+            stopped: worker.was_stopped.map(Share),
             disk: Some(Share(worker.disk)),
             network: Some(Share(worker.network)),
             handover: Some(Share::ZERO),
