@@ -281,12 +281,13 @@ impl Stacks {
             .poll(self.memory, &mut self.walker, &mut self.queues)
     }
 
-    /// Returns the threads other than the main one that may be the trainer. Costs about 30 us for each thread.
+    /// Returns the threads other than the main one that may be the trainer: those that train and, with `take`, those that
+    /// take batches from PyTorch's loader. Costs about 30 us for each thread.
     ///
     /// # Errors
     /// Returns an error if the threads cannot be listed. A thread whose stack changes meanwhile is omitted.
-    pub fn trainers(&mut self) -> Result<Vec<TrainerCandidate>, PythonError> {
-        self.threads.trainers(self.memory, &mut self.walker)
+    pub fn trainers(&mut self, take: bool) -> Result<Vec<TrainerCandidate>, PythonError> {
+        (self.threads).trainers(self.memory, &mut self.walker, take)
     }
 
     /// Reads the thread whose state is at `thread` instead of the main one from now on; `None` = the main one again.

@@ -774,7 +774,9 @@ fn training_in_a_thread() {
 fn training_in_a_thread_that_the_main_thread_feeds() {
     let fed = loader("train_behind_a_queue", "torch").judged(false);
     Loader {
-        share: Share::Quarter,
+        share: Share::Half,
+        // Until the thread is seen to train, which an unoptimised program may look for once a second only.
+        observed: 20,
         ..fed
     }
     .check();

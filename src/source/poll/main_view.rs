@@ -12,7 +12,7 @@ use super::gil_wait::GilWait;
 use super::iterators::Iterators;
 use super::loader_threads::LoaderThreads;
 use super::object_queue::ObjectQueue;
-use super::paced::is_due_at_odd_moment;
+use super::paced::odd_pause;
 use super::python_view::PythonView;
 use super::segments::{MIN_INTERVAL, MIN_INTERVAL_AFTER_WAIT, Segments};
 use super::thread_view::{Polled, ThreadView};
@@ -245,7 +245,7 @@ impl MainView {
             let lock = poll.blocked == Blocked::Lock && self.visible.lock_is_due(now);
             return of_unknown || lock || (!self.beside && self.trainer.is_due(now));
         }
-        let old = is_due_at_odd_moment(self.stack_at, now, STACK_AFTER);
+        let old = now.saturating_sub(self.stack_at) >= odd_pause(self.stack_at, STACK_AFTER);
         let queue = self.queue.is_known() && !self.iterators.has_any();
         let inside = self.iterators.loads_in_main() || self.slept_inside.is_some();
         let other = self.fed.shows_more(now) || queue || inside;

@@ -15,10 +15,10 @@ const IN_VAIN: u32 = 8;
 /// How many times as long the pause between those is.
 const SELDOM: u32 = 4;
 
-/// Whether `mean` has passed since `last`: more or less, at odd moments, so as not to be in step with the job.
-pub(super) fn is_due_at_odd_moment(last: Duration, now: Duration, mean: Duration) -> bool {
-    let odd = f64::from(last.subsec_nanos() % 1000) / 1000.0;
-    now.saturating_sub(last) >= mean.mul_f64(0.5 + odd)
+/// Returns a pause from `now` on of half of `mean` to one and a half: what comes at odd moments is not in step with the job.
+pub(super) fn odd_pause(now: Duration, mean: Duration) -> Duration {
+    let odd = f64::from(now.subsec_nanos() % 1000) / 1000.0;
+    mean.mul_f64(0.5 + odd)
 }
 
 #[derive(Debug, Default)]

@@ -7,10 +7,10 @@
 use std::time::Duration;
 
 use super::blocked::Blocked;
-use super::paced::Paced;
+use super::paced::{Paced, odd_pause};
 use crate::source::python::{MainStack, Stacks, TrainerCandidate};
 
-/// Shortest time between two polls of the other threads.
+/// Mean time between two polls of the other threads, or more if they take long.
 const PAUSE: Duration = Duration::from_millis(100);
 /// A thread that was seen to train this often is the trainer, if the main thread never was.
 const TRAINS: u32 = 2;
@@ -46,7 +46,8 @@ impl TrainerThread {
         if self.main_trains {
             return None;
         }
-        let trainers = self.paced.call(now, PAUSE, || stacks.trainers());
+        let pause = odd_pause(now, PAUSE);
+        let trainers = self.paced.call(now, pause, || stacks.trainers(!takes));
         self.count(&trainers?.ok()?, takes)
     }
 

@@ -7,7 +7,7 @@ use std::fs::read_link;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::paced::is_due_at_odd_moment;
+use super::paced::odd_pause;
 use crate::job::ResultPipe;
 
 /// Mean time between two waits on a lock that are compared to their stacks.
@@ -94,7 +94,8 @@ impl VisibleWaits {
 
     /// Whether a wait on a lock is to be compared to its stack now.
     pub(super) fn lock_is_due(&mut self, now: Duration) -> bool {
-        let due = is_due_at_odd_moment(self.lock_checked, now, CHECK_AFTER);
+        let pause = odd_pause(self.lock_checked, CHECK_AFTER);
+        let due = now.saturating_sub(self.lock_checked) >= pause;
         if due {
             self.lock_checked = now;
         }

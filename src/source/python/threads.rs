@@ -110,11 +110,12 @@ impl ThreadCache {
         Ok(threads.collect())
     }
 
-    /// Returns the threads other than the main one that train, or have an iterator of a loader of PyTorch.
+    /// Returns the threads other than the main one that train or, with `take`, have an iterator of a loader of PyTorch.
     pub(super) fn trainers(
         &mut self,
         memory: Memory,
         walker: &mut Walker,
+        take: bool,
     ) -> Result<Vec<TrainerCandidate>, PythonError> {
         let mut all = Vec::new();
         for state in walker.others(&memory)? {
@@ -123,9 +124,10 @@ impl ThreadCache {
             let trains = any(|meaning| meaning.trains);
             let hands_on = any(|meaning| meaning.not_data == Some(FULL_QUEUE));
             let mut reach = Reach { memory, walker };
-            let loads =
-                loader_frame(&places_of(&frames)).is_some() || !reach.iterators(&frames).is_empty();
-            if (trains || loads)
+            let mut takes = || {
+                loader_frame(&places_of(&frames)).is_some() || !reach.iterators(&frames).is_empty()
+            };
+            if (trains || (take && takes()))
                 && let Ok(Some(thread)) = self.number(&memory, state, &frames)
             {
                 all.push(TrainerCandidate {
