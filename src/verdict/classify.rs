@@ -121,8 +121,8 @@ fn has_no_reserve(context: &Context<'_>) -> bool {
 
 /// Returns a contradiction between signals that cannot both be right. A trainer that waits for a batch finds the queue
 /// empty, unless another rank sends the batch, bypassing the queue. A known loader of another library may take turns between
-/// several queues, as Grain does between its processes: then the others are not empty. And where the
-/// queue cannot be seen, a worker makes a batch while the trainer waits.
+/// several queues, as Grain does between its processes: then the others are not empty. Where the queue cannot be seen, some
+/// worker must be making a batch while the trainer waits.
 pub(super) fn contradiction(context: &Context<'_>) -> Option<String> {
     let takes_turns = context
         .loader

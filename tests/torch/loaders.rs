@@ -175,6 +175,18 @@ impl Loader {
         }
     }
 
+    /// The kind according to the script's own wait share, or unknown: it waits for more than data.
+    const fn right_or_unknown(self) -> Self {
+        Self {
+            said: ExpectedVerdict::RightOrUnknown("waits"),
+            ..self
+        }
+    }
+
+    const fn step(self, step: u32) -> Self {
+        Self { step, ..self }
+    }
+
     const fn two_jobs(self) -> Self {
         Self {
             two_jobs: true,
@@ -694,22 +706,17 @@ fn queue_of_figures_next_to_the_batches() {
 /// It is no batch, whatever the function is called.
 #[test]
 fn answer_of_a_server_in_the_step() {
-    let answer = loader("answer_in_step", "torch");
-    let said = ExpectedVerdict::RightOrUnknown("waits");
-    Loader { said, ..answer }.check();
+    loader("answer_in_step", "torch").right_or_unknown().check();
 }
 
 /// It may be data or not; it is no step.
 #[test]
 fn work_between_epochs_that_is_in_no_loader() {
     let work = loader("work_between_epochs", "torch").loads(1500, 1, 2);
-    let said = ExpectedVerdict::RightOrUnknown("waits");
-    // It computes.
-    let share = Share::Half;
     Loader {
-        share,
-        said,
-        ..work
+        // It computes.
+        share: Share::Half,
+        ..work.right_or_unknown()
     }
     .check();
 }
@@ -717,56 +724,48 @@ fn work_between_epochs_that_is_in_no_loader() {
 /// A result that the loop drops is no batch.
 #[test]
 fn wait_for_a_checkpoint_that_another_thread_writes() {
-    let checkpoint = loader("checkpoint_in_a_thread", "torch").loads(1000, 10, 1);
-    let said = ExpectedVerdict::RightOrUnknown("waits");
-    Loader { said, ..checkpoint }.check();
+    loader("checkpoint_in_a_thread", "torch")
+        .loads(1000, 10, 1)
+        .right_or_unknown()
+        .check();
 }
 
 /// The number of a closed result pipe is given to the next file, which is no loader.
 #[test]
 fn command_between_epochs_that_gets_the_number_of_the_loaders_pipe() {
-    let command = loader("command_between_epochs", "torch").loads(1000, 100, 1);
-    let said = ExpectedVerdict::RightOrUnknown("waits");
-    Loader {
-        said,
-        step: 20,
-        ..command
-    }
-    .check();
+    loader("command_between_epochs", "torch")
+        .loads(1000, 20, 1)
+        .step(20)
+        .right_or_unknown()
+        .check();
 }
 
 /// A wait on a lock with a limit of time is not always one for the thread that pins.
 #[test]
 fn result_of_another_thread_beside_one_that_pins() {
-    let result = loader("result_beside_a_pin_thread", "torch").loads(60, 5, 1);
-    let said = ExpectedVerdict::RightOrUnknown("waits");
-    Loader {
-        said,
-        step: 20,
-        ..result
-    }
-    .check();
+    loader("result_beside_a_pin_thread", "torch")
+        .loads(60, 5, 1)
+        .step(20)
+        .right_or_unknown()
+        .check();
 }
 
 /// A call in which a model runs brings no batch, whichever layers it has.
 #[test]
 fn model_of_own_layers_in_a_generator() {
     let model = loader("model_in_a_generator", "torch").loads(100, 10, 1);
-    let said = ExpectedVerdict::RightOrUnknown("waits");
     Loader {
-        said,
-        step: 20,
         share: Share::Whole,
-        ..model
+        ..model.step(20).right_or_unknown()
     }
     .check();
 }
 
 #[test]
 fn training_in_a_thread() {
-    let in_thread = loader("train_in_thread", "torch");
-    let said = ExpectedVerdict::RightOrUnknown("waits");
-    Loader { said, ..in_thread }.check();
+    loader("train_in_thread", "torch")
+        .right_or_unknown()
+        .check();
 }
 
 /// The main thread waits whenever the queue has room, even where the thread that trains never waits.
@@ -784,9 +783,7 @@ fn training_in_a_thread_that_the_main_thread_feeds() {
 
 #[test]
 fn results_of_steps_by_a_second_queue() {
-    let results = loader("results_queue", "torch");
-    let said = ExpectedVerdict::RightOrUnknown("waits");
-    Loader { said, ..results }.check();
+    loader("results_queue", "torch").right_or_unknown().check();
 }
 
 #[test]

@@ -24,6 +24,8 @@ const STARVED: Situation = light("starved");
 // The loader just keeps up: either kind is right, data-bound is not.
 const MATCHED: Situation = light("matched").kinds(&["balanced", "compute-bound"]);
 const OVER_PROVISIONED: Situation = light("over-provisioned").kinds(&["compute-bound"]);
+// Without stacks, what it reads from a pipe may be a batch.
+const COMMANDS: Situation = light("commands").kinds(&["unknown"]);
 const CELLS: Situation = light("cells").kinds(&["unknown"]);
 const SLOW_DISK: Limit = Limit::ReadBytesPerSecond(8 << 20);
 
@@ -245,7 +247,7 @@ fn a_job_goes_on_while_pipetop_is_stopped() {
 
 #[test]
 fn jobs_without_ptrace() {
-    check_without_ptrace(&[STARVED, MATCHED, OVER_PROVISIONED]);
+    check_without_ptrace(&[STARVED, MATCHED, OVER_PROVISIONED, COMMANDS]);
 }
 
 #[test]

@@ -176,6 +176,13 @@ class Sharded(IterableDataset):
 # Steps
 
 
+def runs_commands(seconds):
+    """A step that reads the output of a command, from a pipe."""
+    import subprocess
+
+    return lambda batch: subprocess.run(["sleep", str(seconds)], stdout=subprocess.PIPE, check=True)
+
+
 def sleeps(seconds):
     """The main thread waits for an accelerator that works for so long."""
     return lambda batch: time.sleep(seconds)
@@ -255,6 +262,7 @@ SITUATIONS = {
     "starved": lambda d: (loads(Sleeping(2.0), 7), sleeps(0.1)),
     "matched": lambda d: (loads(Sleeping(0.7), 7), sleeps(0.1)),
     "over-provisioned": lambda d: (loads(Sleeping(0.35), 7), sleeps(0.1)),
+    "commands": lambda d: (loads(Sleeping(0.05), 4), runs_commands(0.1)),
     "jitter": lambda d: (loads(Sleeping(2.0, jitter=0.5, log=d), 7), sleeps(0.1)),
     "jpeg": lambda d: (loads(Jpegs(d), 1), sleeps(0.02)),
     "oversubscribed": lambda d: (loads(CpuHungry(), 8), sleeps(0.02)),

@@ -236,9 +236,9 @@ impl MainView {
         }
     }
 
-    /// Whether a stack must be read. A wait that is visible without a stack needs one only to find whose queue it is
-    /// and which thread trains, and one on a lock to see now and then that it is one.
-    /// If there are only PyTorch's workers, a trainer in a timer is outside the loader, unless it was seen to sleep there.
+    /// Whether a stack must be read. A wait that is visible without a stack needs one only to find whose queue it is and
+    /// which thread trains; a wait on a lock needs one now and then, as it may be for something else. If there are only
+    /// PyTorch's workers, a trainer in a timer is outside the loader, unless it was seen to sleep there.
     fn needs_stack(&mut self, now: Duration, poll: Polled, waits: bool) -> bool {
         if waits {
             let of_unknown = self.iterators.batches(poll.polled).is_none();

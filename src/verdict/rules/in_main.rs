@@ -17,8 +17,8 @@ pub(super) const RULE: Rule = Rule {
     advice,
 };
 
-/// Time to load a batch, in milliseconds, below which a worker process takes longer to hand it over: a `TensorDataset` with
-/// batches of 64 that take 0.7 ms got a third slower by one worker.
+/// Time to load a batch, in milliseconds, below which a worker process is assumed to take longer to hand it over. Beside other
+/// programs, a `TensorDataset` with batches of 64 that take 0.7 ms got a third slower by one worker.
 const HANDED_OVER: f64 = 2.0;
 
 fn advice(situation: &Situation<'_>) -> Vec<String> {
