@@ -686,7 +686,10 @@ fn work_in_the_main_thread_after_the_loader() {
 /// The same in the loop itself: that may be a part of the step.
 #[test]
 fn work_in_the_main_thread_before_the_model() {
-    let work = loader("work_before_the_model", "torch").loads(50, 1, 2);
+    // A step long enough that what it takes to receive a batch is small beside it, on a slow machine, too.
+    let work = loader("work_before_the_model", "torch")
+        .loads(100, 1, 2)
+        .step(100);
     let said = ExpectedVerdict::RightOrUnknown("in augment");
     Loader { said, ..work }.check();
 }

@@ -15,7 +15,7 @@ def train(given, batches):
         truth.waits()
         batch = batches.get()
         truth.steps()
-        model.train_for_a_while(batch, times=250)
+        model.train_throughout(batch)
 
 
 def main():

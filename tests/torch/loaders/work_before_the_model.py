@@ -20,7 +20,7 @@ def main():
     for batch in loader:
         batch = regrouped(batch, load)
         truth.steps()
-        model.train_step(batch)
+        model.train_for_a_while(batch)
         truth.waits()
 
 
