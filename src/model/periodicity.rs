@@ -31,6 +31,16 @@ const ABOVE_NEIGHBOURS: f64 = 0.3;
 /// The shortest period this close to the best one is returned, since its multiples fit as well.
 const NEARLY_BEST: f64 = 0.85;
 
+/// Returns the length, in seconds, of the wait that a moment of waiting lies in, on average: of short waits and a long one,
+/// about that of the long one. `None` without waits.
+pub(super) fn wait_seconds(waits: &VecDeque<Wait>) -> Option<f64> {
+    let lengths = waits.iter().map(Wait::seconds);
+    let (total, squares) = lengths.fold((0.0, 0.0), |(total, squares), length| {
+        (total + length, squares + length * length)
+    });
+    (total > 0.0).then_some(squares / total)
+}
+
 /// Returns the share of the time in waits that were caused by a start of workers: for each start the first wait that
 /// ended after it, if that was in progress or began soon, until its first batch came. `None` if starts cannot be placed
 /// in time.
@@ -41,7 +51,7 @@ pub(super) fn startup(sums: &RankSums, interval: &SampleInterval) -> Option<Shar
     let waits: Vec<&Wait> = sums
         .waits
         .iter()
-        .filter(|wait| wait.to.saturating_sub(wait.from).as_secs_f64() >= MIN_WAIT_SECONDS)
+        .filter(|wait| wait.seconds() >= MIN_WAIT_SECONDS)
         .collect();
     let caused = sums.starts.iter().filter_map(|&start| {
         // The waits are ordered by their ends; there may be thousands of waits and of starts.
@@ -133,7 +143,7 @@ fn by_batch(waits: &VecDeque<Wait>) -> Vec<f64> {
         if known.last().is_some_and(|(last, _)| batch < *last) {
             known.clear();
         }
-        known.push((batch, wait.to.saturating_sub(wait.from).as_secs_f64()));
+        known.push((batch, wait.seconds()));
     }
     let Some(&(last, _)) = known.last() else {
         return Vec::new();

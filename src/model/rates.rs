@@ -180,6 +180,8 @@ pub struct RankRates {
     pub first_batches: Option<Share>,
     /// Period in batches at which the trainer waits. `None` means no period was seen.
     pub period_batches: Option<u32>,
+    /// Length of the wait in which a moment of waiting lies, on average. `None` without waits.
+    pub wait_seconds: Option<f64>,
     pub step: StepRates,
     /// Overlap of its waits with the idle time of each GPU that has a history, whether or not the rank uses that GPU.
     pub overlaps: Vec<Overlap>,

@@ -419,6 +419,18 @@ fn noise() -> impl FnMut() -> f64 {
 }
 
 #[test]
+fn a_moment_of_waiting_mostly_lies_in_a_long_wait() {
+    let short = (0_u32..100).map(|at| wait(f64::from(at), f64::from(at) + 0.01, None));
+    let long = wait(200.0, 209.0, None);
+    let length = |waits: Vec<_>| periodicity::wait_seconds(&waits.into());
+    assert!(
+        length(short.clone().chain([long]).collect()).is_some_and(|it| (8.0..9.0).contains(&it))
+    );
+    assert!(length(short.collect()).is_some_and(|it| (it - 0.01).abs() < 1e-6));
+    assert_eq!(length(vec![]), None);
+}
+
+#[test]
 fn the_rhythm_of_equal_workers_is_their_number() {
     let period = |waits: Vec<_>| periodicity::period_batches(&waits.into());
     assert_eq!(period(simulated(7, 2.0, 98, || 1.0)), Some(7));

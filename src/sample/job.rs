@@ -299,3 +299,10 @@ pub struct Wait {
     #[serde(default)]
     pub begins: bool,
 }
+
+impl Wait {
+    /// Length in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.to.saturating_sub(self.from).as_secs_f64()
+    }
+}

@@ -187,7 +187,7 @@ fn larger_reserve_advice(situation: &Situation<'_>) -> Vec<String> {
     let busy = situation.context.mean_share(|worker| worker.busy);
     let slow = busy.is_none_or(|busy| busy.0 >= MODERATE);
     // Shares of the time alone are too little to say how fast loading is.
-    let (Some(_), Some(_)) = situation.context.load_and_step() else {
+    let (Some(_), Some(step_ms)) = situation.context.load_and_step() else {
         return vec![];
     };
     // A reserve that is never used up is large enough.
@@ -205,18 +205,37 @@ fn larger_reserve_advice(situation: &Situation<'_>) -> Vec<String> {
     {
         return vec![];
     }
-    let gain = gain(situation.stall, f64::INFINITY);
-    let reserve = loader.settings.prefetch_factor.map(|factor| {
+    let reserve = loader.settings.prefetch_factor.and_then(|factor| {
         let more = factor.saturating_mul(4);
         let batches = workers.now.saturating_mul(more - factor);
-        format!(
+        let seconds = f64::from(batches) * step_ms / 1e3;
+        let gain = covered(situation, seconds)?;
+        Some(format!(
             "prefetch_factor {factor} -> {more} (a larger reserve covers slow batches): {gain}; {batches} more batches in memory"
-        )
+        ))
     });
+    let gain = gain(situation.stall, f64::INFINITY);
     let any_order = (loader.settings.in_order == Some(true)).then(|| {
         format!(
             "in_order=False (PyTorch 2.6 and newer) lets ready batches pass a slow one: {gain}; the order then varies"
         )
     });
     reserve.into_iter().chain(any_order).collect()
+}
+
+/// Returns the gain of batches in reserve for this many seconds more. `None` if it is too small: no reserve covers waits that
+/// are much longer.
+fn covered(situation: &Situation<'_>, seconds: f64) -> Option<String> {
+    let part = match situation.context.rank.wait_seconds {
+        Some(length) if length > seconds => seconds / length,
+        _ => 1.0,
+    };
+    let of = |share: Share| Share(share.0 * part);
+    let stall = situation.stall;
+    let covered = Interval {
+        share: of(stall.share),
+        low: of(stall.low),
+        high: of(stall.high),
+    };
+    (covered.share.0 >= MODERATE).then(|| gain(covered, f64::INFINITY))
 }

@@ -230,7 +230,7 @@ fn pairs(waits: &VecDeque<Wait>, belong: impl Fn(&Wait, &Wait) -> bool) -> Vec<(
         .zip(waits.iter().skip(1))
         .filter(|(before, wait)| belong(before, wait))
         .map(|(before, wait)| {
-            let waited = wait.to.saturating_sub(wait.from).as_secs_f64();
+            let waited = wait.seconds();
             let cycle = wait.to.saturating_sub(before.to).as_secs_f64();
             (waited, cycle)
         })

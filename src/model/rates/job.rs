@@ -199,6 +199,7 @@ fn rank(
         startup: wait.and_then(|_| startup(of_wait(|main| main.starting), sums, interval)),
         first_batches: periodicity::first_batches(sums, interval),
         period_batches: periodicity::period_batches(&sums.waits),
+        wait_seconds: periodicity::wait_seconds(&sums.waits),
         step: match exact {
             Some(reported) => reported_step(reported, loading, &loaders),
             None => step(sums, wait, no_step, loading, &loaders),

@@ -163,7 +163,7 @@ pub(super) fn at_cursor(waits: &[Wait], at: f64) -> Option<AtCursor> {
     let wait = waiting.or_else(stepping)?;
     Some(AtCursor {
         batch: wait.batch?,
-        waited: wait.to.saturating_sub(wait.from).as_secs_f64(),
+        waited: wait.seconds(),
         waits: waiting.is_some(),
     })
 }

@@ -158,6 +158,8 @@ struct Rank {
     queue_empty: Option<f64>,
     /// The same as `queue_empty` if absent.
     queue_empty_at_most: Option<f64>,
+    /// Length of its long waits; absent = not known.
+    wait_seconds: Option<f64>,
     /// How full the queue is; absent = not known.
     occupancy: Option<f64>,
     /// Reports of the rank's device: computing, copying; whether it is idle at the end of each step.
@@ -548,6 +550,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         startup: rank.startup.map(Share),
         first_batches: rank.first_batches.map(Share),
         period_batches: None,
+        wait_seconds: rank.wait_seconds,
         step: StepRates {
             batches: rank.batches_per_s.map(|_| rank.batches),
             batches_per_s: rank.batches_per_s,

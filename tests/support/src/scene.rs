@@ -589,6 +589,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         startup: None,
         first_batches: None,
         period_batches: None,
+        wait_seconds: None,
         step: StepRates {
             batches: Some(97),
             batches_per_s: Some(rate),
