@@ -432,6 +432,11 @@ mod tests {
         assert!(collective("broadcast_object_list") && !collective("all_reduce"));
         assert!(meaning("__next__", "mine.py").asks);
         assert!(!meaning("get_loss", "mine.py").asks);
+        // Of a batch of results.
+        assert!(
+            !meaning("get_batch_logps", "mine.py").asks && meaning("get_batch", "mine.py").asks
+        );
+        assert!(meaning("named_parameters", "torch/nn/modules/module.py").layer);
         assert!(meaning("backward", "torch/_tensor.py").trains);
         assert!(meaning("get", "queue.py").hands_over);
         assert!(!meaning("get", "queue.py").result);

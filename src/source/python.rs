@@ -7,6 +7,7 @@
 mod brings;
 mod bytecode;
 mod call;
+mod call_node;
 mod code;
 mod deque;
 mod error;

@@ -694,6 +694,31 @@ fn work_in_the_main_thread_before_the_model() {
     Loader { said, ..work }.check();
 }
 
+/// They are no batches.
+#[test]
+fn results_that_are_gone_through_after_the_step() {
+    loader("results_after_the_step", "torch")
+        .loads(100, 10, 2)
+        .right_or_unknown()
+        .check();
+}
+
+#[test]
+fn generator_in_a_function_that_trains_for_an_epoch() {
+    loader("epochs_of_a_function", "torch")
+        .loads(50, 1, 0)
+        .learned()
+        .check();
+}
+
+#[test]
+fn transforms_in_the_main_thread_between_two_models() {
+    let replayed = loader("replayed_samples", "torchvision").loads(150, 1, 2);
+    let replayed = replayed.step(150);
+    let said = ExpectedVerdict::RightOrUnknown(UNSEEN);
+    Loader { said, ..replayed }.check();
+}
+
 #[test]
 fn queue_that_the_main_thread_fills() {
     loader("log_queue", "torch").learned().check();

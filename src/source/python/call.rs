@@ -14,6 +14,8 @@ pub(super) struct Call {
     pub(super) expression: bool,
     /// Whether it waits for a batch or reads one, if this thread is one that trains.
     pub(super) takes: bool,
+    /// Whether it is in a loader of PyTorch.
+    pub(super) pytorch: bool,
     /// Whether something is read in it that its caller keeps.
     pub(super) brings: bool,
     /// The instruction that it runs, which identifies where it calls the next function; `None` if not known.

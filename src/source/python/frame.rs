@@ -79,6 +79,7 @@ impl Frame {
             meaning: self.code.meaning,
             generator: self.code.generator,
             takes: self.code.meaning.reads,
+            pytorch: false,
             brings: false,
             expression: self.code.place.function() == "<genexpr>",
             instruction: self.instruction,

@@ -179,7 +179,11 @@ impl Stacks {
         let is_iterator = class.is_some_and(iterator::is_iterator);
         let mut loader = in_loader(&places, class);
         let takes = takes(frames, context);
-        let calls = self.calls(walked, context, takes);
+        let mut calls = self.calls(walked, context, takes);
+        if let (Some(innermost), true) = (calls.last_mut(), loader != InLoader::Outside) {
+            innermost.pytorch = true;
+        }
+        self.sites.pytorch = context.reads;
         let site = self.site(frames, &calls);
         let own = takes.filter(|_| self.sites.trains());
         let own = own.map(|own| &frames[own]);

@@ -50,6 +50,8 @@ impl Preparation {
         let training = first(|call| call.meaning.trains);
         if requests {
             self.record(stack, false, |function| &mut function.requests);
+        } else if model.is_none() && stack.iter().any(|call| call.meaning.transform) {
+            return true;
         } else if let Some(computes) = model.or(training) {
             let model = model.is_some();
             self.record(&stack[..computes], model, |function| &mut function.computes);
@@ -200,6 +202,9 @@ mod tests {
     fn a_transform_is_no_model() {
         let loops = ["m0 t1 n0?", "m0 t2 h0 v0", "m0 t3 h0 f0", "m0 t4 b0"];
         assert_eq!(seen(loops), [false, true, false, false]);
+        // It may make a part of a batch after the first model, too.
+        let loops = ["m0 t1 n0?", "m0 t2 h0", "m0 t3 v0", "m0 t4 h0", "m0 t5 b0"];
+        assert_eq!(seen(loops), [false, false, true, false, false]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! trained or run does not, whatever its name. Pure: functions are numbers; does not depend on how stacks are read.
 
 use super::call::Call;
+use super::call_node::{CallNode, FIRST, OF_EACH};
 
 /// What a stack says of the main thread's place in the training loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,25 +23,13 @@ pub(super) enum Site {
     Step,
 }
 
-/// Number of stacks from which on a loop is recognised, and number of stacks in which a wait, a step and the change
-/// from one to the other must each have been seen.
+/// Number of stacks from which on a loop is recognised.
 const STACKS: u32 = 20;
-const OF_EACH: u32 = 3;
-/// Number of stacks of a call that show whether a `for` loop calls it.
-const FIRST: u32 = 3;
 /// The loop is in at least this share of the stacks; once found, it is kept down to the lower share.
 const MIN_COVERAGE: f64 = 0.9;
 const MIN_COVERAGE_KEPT: f64 = 0.7;
-/// A call that hands something over for this share of its time does nothing else worth counting.
-const ONLY_HANDS_OVER: f64 = 0.9;
-/// A call that its caller keeps something of, and that reads for this part of its time, is made for what it reads.
-const READS: f64 = 0.5;
-/// A call that runs a model for this part of its time, and not only on its way to a transform, is made for that.
-const RUNS_MODEL: f64 = 0.1;
 /// A second place where something is handed over counts if it is in one of this many of the loop's stacks.
 const ALSO_HANDS_OVER: u32 = 20;
-/// Maximum number of places of one call that are distinguished.
-const PLACES: usize = 8;
 /// After this many stacks older ones count half; if they have shown no loop, they are dropped.
 const REMEMBERED: u32 = 2000;
 /// Maximum number of functions kept, and depth to which stacks are followed.
@@ -59,81 +48,8 @@ pub(super) struct Sites {
     /// Whether a stack showed that the thread trains, and one that it takes a batch if it does.
     trains: bool,
     takes: bool,
-}
-
-/// One function, called along one path.
-#[derive(Debug, Default)]
-struct CallNode {
-    code: usize,
-    parent: usize,
-    children: Vec<usize>,
-    stacks: u32,
-    /// Whether it asks for a batch by its kind.
-    asks: bool,
-    /// Number of its first stacks in which the caller took the next item of a `for` loop.
-    in_for: u32,
-    /// Number of its stacks in which something is handed over, of those where that is the next item of a generator or
-    /// iterator that it calls, and of those in which a model is trained.
-    hands_over: u32,
-    draws: u32,
-    trains: u32,
-    /// Whether a stack showed a layer of a model in it, and number of its stacks in which any model of the framework runs.
-    runs_layer: bool,
-    runs_model: u32,
-    /// Number of its stacks in which something is read in it that its caller keeps.
-    brings: u32,
-    /// The instructions that called it, and how often each was seen.
-    called_at: Vec<(usize, u32)>,
-    /// Number of stacks in the middle of `for` itself, with no Python function called.
-    iterates: u32,
-    /// Number of changes between asking and not asking, and the last state.
-    turns: u32,
-    asked: bool,
-}
-
-impl CallNode {
-    /// Records that it was called by this instruction.
-    fn called(&mut self, instruction: Option<usize>) {
-        let Some(at) = instruction else { return };
-        if let Some((_, times)) = self.called_at.iter_mut().find(|(known, _)| *known == at) {
-            *times += 1;
-        } else if self.called_at.len() < PLACES {
-            self.called_at.push((at, 1));
-        }
-    }
-
-    /// Returns the number of places from which it is called at least `often` times; one if they are not known.
-    fn places(&self, often: u32) -> usize {
-        let known = self.called_at.iter().filter(|(_, times)| *times >= often);
-        known.count().max(usize::from(self.stacks >= often))
-    }
-
-    /// Whether it asks for a batch by its kind, or a `for` loop calls it for its next item, as it calls `map` and what is
-    /// indexed from 0 on, or it hardly does more than take the next item of an iterator. Frames are read one after another,
-    /// so a single stack may show a loop that has gone on.
-    fn asks(&self) -> bool {
-        self.asks || 2 * self.in_for > self.stacks.min(FIRST) || self.is_nearly_always(self.draws)
-    }
-
-    /// Whether a model is trained or run in it.
-    fn computes(&self) -> bool {
-        self.trains > 0 || self.runs_layer || self.is_at_least(RUNS_MODEL, self.runs_model)
-    }
-
-    fn is_asking(&self) -> bool {
-        !self.computes()
-            && (self.asks()
-                || self.is_nearly_always(self.hands_over)
-                || self.is_at_least(READS, self.brings))
-    }
-
-    fn is_nearly_always(&self, stacks: u32) -> bool {
-        self.is_at_least(ONLY_HANDS_OVER, stacks)
-    }
-
-    fn is_at_least(&self, share: f64, stacks: u32) -> bool {
-        self.stacks >= OF_EACH && f64::from(stacks) >= share * f64::from(self.stacks)
-    }
+    /// Whether the thread takes batches from a loader of PyTorch, even if no stack has shown where the loop asks that.
+    pub(super) pytorch: bool,
 }
 
 impl Sites {
@@ -169,15 +85,81 @@ impl Sites {
             return Site::Elsewhere;
         };
         if !self.nodes[found].asked {
-            return Site::Step;
+            let within = self.asks_within(&path[at..], &stack[at - 1..]);
+            return if within { Site::Data } else { Site::Step };
         }
         // What is called may bring something else than a batch, unless it is an iterator.
         let may_be_other =
             || self.is_ambiguous(found) || (self.may_be_result(found, stack) && iterates(at - 1));
-        match path.get(at + 1) {
-            Some(called) if !self.nodes[*called].asks() && may_be_other() => Site::Unknown,
+        let called = path.get(at + 1).copied();
+        match called {
+            Some(called) if !self.nodes[called].asks() && may_be_other() => Site::Unknown,
+            _ if self.follows_step(found, called, stack[at - 1].instruction) => Site::Unknown,
             _ => Site::Data,
         }
+    }
+
+    /// Whether a function that trains, which the loop calls, goes through batches of its own: it takes the next of an iterator, and
+    /// trains after it alone. `path` and `stack` begin with the loop. What a loader of PyTorch brought before is one batch, which
+    /// the function may divide.
+    fn asks_within(&self, path: &[usize], stack: &[Call]) -> bool {
+        let called = path.get(1).zip(stack[0].instruction);
+        let Some((_, here)) = called.filter(|(called, _)| self.nodes[**called].computes()) else {
+            return false;
+        };
+        let loaders = self.children(path[0]).filter(|child| child.pytorch > 0);
+        let first = loaders.flat_map(CallNode::called_at).min();
+        if self.pytorch && first.is_none_or(|first| first < here) {
+            return false;
+        }
+        let functions = path.windows(2).zip(stack).skip(1);
+        let mut asking = functions.take_while(|(pair, _)| self.nodes[pair[0]].computes());
+        asking.any(|(pair, call)| {
+            let asks = self.nodes[pair[1]].is_asking() && self.nodes[pair[1]].asks();
+            let computing = self.children(pair[0]).filter(|child| child.computes());
+            let mut places = computing.flat_map(CallNode::called_at).peekable();
+            let after = |here| places.peek().is_some() && places.all(|place| place > here);
+            asks && call.instruction.is_some_and(after)
+        })
+    }
+
+    fn children(&self, node: usize) -> impl Iterator<Item = &CallNode> {
+        self.nodes[node]
+            .children
+            .iter()
+            .map(|child| &self.nodes[*child])
+    }
+
+    /// Whether the loop takes items of something there after it has asked for a batch and trained on it, and trains no more
+    /// before it asks for the next: they are hardly batches, but results to evaluate, say.
+    fn follows_step(&self, found: usize, called: Option<usize>, here: Option<usize>) -> bool {
+        let Some(here) = here else { return false };
+        let others = || {
+            let called = called.map(|called| &self.nodes[called]);
+            let is_other =
+                move |child: &&CallNode| !called.is_some_and(|it| std::ptr::eq(it, *child));
+            self.children(found).filter(is_other)
+        };
+        let called = called.map(|called| &self.nodes[called]);
+        if called.is_some_and(|called| called.pytorch > 0) {
+            return false;
+        }
+        let requests = || {
+            let asking =
+                others().filter(|child| child.pytorch > 0 || (child.is_asking() && child.asks()));
+            asking.flat_map(CallNode::called_at)
+        };
+        let computes = |after: usize, before: usize| {
+            let computing = others().filter(|child| child.computes());
+            let mut places = computing.flat_map(CallNode::called_at);
+            places.any(|place| after < place && place < before)
+        };
+        let hands_over = called.is_some_and(|called| called.hands_over > 0);
+        let before = requests().filter(|place| *place < here).min();
+        let after = requests().filter(|place| *place > here).min();
+        let from = before.or_else(|| (self.pytorch && !hands_over && after.is_none()).then_some(0));
+        from.is_some_and(|from| computes(from, here))
+            && !computes(here, after.unwrap_or(usize::MAX))
     }
 
     /// Looks for the training loop along this path: the outermost one, even if one within it was found first.
@@ -219,7 +201,7 @@ impl Sites {
     fn is_ambiguous(&self, found: usize) -> bool {
         let node = &self.nodes[found];
         let often = OF_EACH.max(node.stacks / ALSO_HANDS_OVER);
-        let children = || node.children.iter().map(|child| &self.nodes[*child]);
+        let children = || self.children(found);
         let asks =
             children().any(|child| child.is_asking() && child.asks() && child.stacks >= OF_EACH);
         let others = children().filter(|child| child.is_asking() && !child.asks());
@@ -261,6 +243,7 @@ impl Sites {
                 &mut node.hands_over,
                 &mut node.draws,
                 &mut node.brings,
+                &mut node.pytorch,
                 &mut node.runs_model,
                 &mut node.iterates,
                 &mut node.turns,
@@ -298,12 +281,13 @@ impl Sites {
         let layer = last(|call| call.meaning.layer);
         let model = last(|call| call.meaning.module)
             .filter(|model| !stack[*model..].iter().any(|call| call.meaning.transform));
+        let pytorch = last(|call| call.pytorch);
         let iterator = last(Call::gives_items);
         for (depth, call) in stack.iter().take(MAX_DEPTH).enumerate() {
             let known = |child: &&usize| self.nodes[**child].code == call.code;
             let child = self.nodes[at].children.iter().find(known).copied();
             let Some(child) = child.or_else(|| {
-                let is_common = all < STACKS || 2 * self.nodes[at].stacks >= all;
+                let is_common = all < STACKS || 4 * self.nodes[at].stacks >= all;
                 is_common.then(|| self.add(at, call))
             }) else {
                 break;
@@ -320,6 +304,7 @@ impl Sites {
                 .is_some_and(|(found, iterator)| found > iterator && iterator > depth);
             node.draws += u32::from(draws);
             node.brings += u32::from(call.brings);
+            node.pytorch += u32::from(pytorch.is_some_and(|found| found >= depth));
             node.trains += u32::from(trains.is_some_and(|found| found >= depth));
             node.runs_layer |= layer.is_some_and(|found| found >= depth);
             node.runs_model += u32::from(model.is_some_and(|found| found >= depth));
@@ -373,8 +358,7 @@ impl Sites {
         if at == 0 || all < STACKS || !covered || node.turns < of_each {
             return false;
         }
-        let children = node.children.iter().map(|child| &self.nodes[*child]);
-        let asking = children.filter(|child| child.is_asking());
+        let asking = self.children(at).filter(|child| child.is_asking());
         let data = node.iterates + asking.map(|child| child.stacks).sum::<u32>();
         data >= of_each && node.stacks.saturating_sub(data) >= of_each
     }
@@ -404,6 +388,7 @@ mod tests {
             generator: matches!(letter, 'g' | 'e'),
             expression: letter == 'e',
             takes: letter == 'k',
+            pytorch: false,
             brings: letter == 'l',
             instruction: Some(0),
         };
@@ -667,6 +652,77 @@ mod tests {
         // Beside the loader that the loop asks, that is a part of the step.
         let beside = learned(&["mnh", "mq", "mb"]);
         assert_eq!(beside, [Site::Step, Site::Data, Site::Step]);
+    }
+
+    /// The same, each at a place of the loop, the second function, and of the function that it calls. `p` is a loader of
+    /// PyTorch.
+    fn learned_at(pytorch: bool, stacks: &[(&str, [usize; 2])]) -> Vec<Site> {
+        let mut sites = Sites {
+            pytorch,
+            ..Sites::default()
+        };
+        let mut seen = vec![];
+        for _ in 0..100 {
+            let poll = |(letters, places): &(&str, [usize; 2])| {
+                let in_for = letters.find('!').map(|at| at - 1);
+                let mut stack = stack(&letters.replace('!', ""));
+                for (call, place) in stack.iter_mut().skip(1).zip(places) {
+                    call.instruction = Some(*place);
+                }
+                if let Some(innermost) = stack.last_mut() {
+                    innermost.pytorch = letters.ends_with('p');
+                }
+                sites.poll(&stack, |depth| Some(depth) == in_for, |_| false)
+            };
+            seen = stacks.iter().map(poll).collect();
+        }
+        seen
+    }
+
+    #[test]
+    fn a_function_of_the_loop_may_train_on_batches_of_its_own() {
+        use Site::{Data, Step};
+        // It goes through a shard, or through one epoch beside a validation in the loop.
+        let within = [("mtsgw", [2, 1]), ("mtsb", [2, 2])];
+        let of_shards = [&[("mtnw", [1, 0])], &within[..]].concat();
+        assert_eq!(learned_at(false, &of_shards), [Data, Data, Step]);
+        let beside = [&within[..], &[("mtnp", [3, 0]), ("mth", [4, 0])]].concat();
+        assert_eq!(learned_at(true, &beside), [Data, Step, Data, Step]);
+        // It divides the batch of PyTorch's loader, or evaluates after it has trained.
+        let divides = [&[("mtnp", [1, 0])], &within[..]].concat();
+        assert_eq!(learned_at(true, &divides), [Data, Step, Step]);
+        let evaluates = [("mtnw", [1, 0]), ("mtsb", [2, 1]), ("mtsgw", [2, 2])];
+        assert_eq!(learned_at(false, &evaluates), [Data, Step, Step]);
+    }
+
+    /// Results that are decoded or evaluated one by one, say.
+    #[test]
+    fn what_is_gone_through_after_the_step_is_no_batch() {
+        use Site::{Data, Step, Unknown};
+        let learned = |pytorch, stacks: &[(&str, usize)]| {
+            let places = stacks.iter().map(|(letters, line)| (*letters, [*line, 0]));
+            learned_at(pytorch, &places.collect::<Vec<_>>())
+        };
+        let (train, validate) = (("mtsb", 2), ("mtvh", 4));
+        // A generator, `map`, and an iterator without a frame, beside a loader of PyTorch and another iterator.
+        for after in ["mtgf", "mt!f", "mt!"] {
+            for (pytorch, asks) in [(true, "mtnp"), (false, "mtnw")] {
+                let seen = learned(pytorch, &[(asks, 1), train, (after, 3)]);
+                assert_eq!(seen, [Data, Step, Unknown], "{asks} {after}");
+            }
+            // Before the step, it makes the batch; before another, it may be a loader to validate with.
+            let seen = learned(true, &[("mtnp", 1), (after, 1), ("mtsb", 2)]);
+            assert_eq!(seen, [Data, Data, Step], "{after}");
+            let seen = learned(true, &[("mtnp", 1), train, (after, 3), validate]);
+            assert_eq!(seen, [Data, Step, Data, Step], "{after}");
+        }
+        let two = [("mtnp", 1), train, ("mtgf", 3), ("mt!f", 4)];
+        assert_eq!(learned(true, &two), [Data, Step, Unknown, Unknown]);
+        // The loop's request for a batch comes last, unless they are known to come from elsewhere.
+        assert_eq!(learned(false, &[train, ("mtgf", 3)]), [Step, Data]);
+        assert_eq!(learned(true, &[train, ("mtgf", 3)]), [Step, Unknown]);
+        // Another thread may take them there.
+        assert_eq!(learned(true, &[train, ("mtgq", 3)]), [Step, Data]);
     }
 
     #[test]
