@@ -249,7 +249,12 @@ fn judged(
         warming_up: None,
         ..undecided(kind, progress, missing)
     };
-    with_rank(context, verdict)
+    let mut verdict = with_rank(context, verdict);
+    if !vouched_for {
+        // The figure that the kind rests on, also if it stays from before or is clear early.
+        verdict.wait = Some(wait.into());
+    }
+    verdict
 }
 
 fn stalled(
@@ -331,6 +336,38 @@ fn with_rank(context: &Context<'_>, verdict: Verdict) -> Verdict {
 mod tests {
     use super::*;
     use crate::model::literals::key;
+    use crate::verdict::tests::scenarios;
+
+    #[test]
+    fn a_kind_that_stays_has_the_figure_that_it_rests_on() {
+        let (_, mut rates, before) = (scenarios::all().into_iter())
+            .find(|(path, ..)| path.ends_with("blog_starved.toml"))
+            .unwrap();
+        rates.gpus.clear();
+        let mut stayed = 0;
+        for (seconds, unclear) in [5.0, 12.0]
+            .into_iter()
+            .flat_map(|seconds| [0.05, 0.15, 0.25].map(|unclear| (seconds, unclear)))
+        {
+            let wait = rates.job.as_mut().unwrap().ranks[0].wait.as_mut().unwrap();
+            (wait.share, wait.low, wait.high) = (Share(0.15), Share(0.05), Share(0.3));
+            wait.unclear = Share(unclear);
+            let progress = Progress {
+                seconds,
+                batches: Some(100),
+                ..Progress::default()
+            };
+            let verdict = assess_after(Some(&before), Some(&rates), &progress, &[]);
+            let stays = verdict.kind == Kind::DataBound;
+            stayed += u32::from(stays && unclear > 0.1);
+            assert_eq!(
+                stays,
+                verdict.wait.is_some() && verdict.stall.is_some(),
+                "{seconds} s, {unclear}"
+            );
+        }
+        assert!(stayed > 0, "none was unclear");
+    }
 
     #[test]
     fn another_cause_or_rank_must_be_found_twice() {
