@@ -383,6 +383,7 @@ fn usage_errors_suggest_the_correct_form() {
             "not between 1 and 256",
             "pipetop demo --help",
         ),
+        ("demo --slow-worker 0", "out of range", "from 1"),
         (
             "sweep --workers a",
             "not a whole number",

@@ -25,6 +25,12 @@ pub(super) fn factor(text: &str) -> Result<f64, Hinted> {
     number(text, 0.0..=1000.0, hint)
 }
 
+/// Parses how many times slower a worker is.
+pub(super) fn slowness(text: &str) -> Result<f64, Hinted> {
+    let hint = "use a number from 1 (as fast as the others) to 1000, such as 6";
+    number(text, 1.0..=1000.0, hint)
+}
+
 /// Parses the size of images to create: a limit keeps a slip from filling the disk.
 pub(super) fn dataset_size(text: &str) -> Result<u64, Hinted> {
     let size = bytes(text)?;

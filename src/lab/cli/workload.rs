@@ -64,7 +64,7 @@ pub struct WorkloadArgs {
     decodes: Option<u32>,
 
     /// Make the last worker this many times slower than the others
-    #[arg(long, value_name = "FACTOR", value_parser = value::factor)]
+    #[arg(long, value_name = "FACTOR", value_parser = value::slowness)]
     slow_worker: Option<f64>,
 
     /// Compute time per step, in milliseconds
