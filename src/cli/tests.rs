@@ -191,7 +191,11 @@ fn commands_take_their_own_options_and_the_places() {
 #[test]
 fn usage_errors_have_one_line_and_one_hint() {
     let refusals = [
-        ("--for 14x", "unknown time unit", "14s"),
+        (
+            "--for 14x",
+            "'14x' for '--for <DURATION>': not a duration",
+            "14s",
+        ),
         ("--interval 1ms", "out of range", "between 100ms and 1m"),
         (
             "--for 5s --interval 10s",

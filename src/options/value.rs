@@ -172,9 +172,9 @@ pub(crate) fn within(text: &str, range: &RangeInclusive<Duration>) -> Result<Dur
     let duration = match text.parse() {
         // `None`: it is negative, too large or no number.
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
-        Err(_) => Some(humantime::parse_duration(text).map_err(|error| {
-            let hint = "use a duration such as 14s, 500ms or 2min";
-            Hinted::new(error.to_string(), hint)
+        Err(_) => Some(humantime::parse_duration(text).map_err(|_| {
+            let hint = "use a number with ms, s, min, h or d, such as 14s, 500ms or 2min; a number alone is seconds";
+            Hinted::new("not a duration", hint)
         })?),
     };
     if let Some(duration) = duration.filter(|duration| range.contains(duration)) {

@@ -358,7 +358,12 @@ fn usage_errors_suggest_the_correct_form() {
         ("--onec", "'--onec'", "--once"),
         ("--for", "--for <DURATION>", ""),
         ("--for soon", "'soon'", "14s"),
-        ("--for 1x", "'1x'", "14s"),
+        (
+            "--for 1x",
+            "'1x' for '--for <DURATION>': not a duration",
+            "ms, s, min",
+        ),
+        ("--interval x", "<DURATION>': not a duration", "500ms"),
         ("--for 0s", "out of range", "1s"),
         ("--for -1", "--for <DURATION>", "14s"),
         ("--interval -1", "--interval <DURATION>", "14s"),
