@@ -111,9 +111,13 @@ impl Session {
                     self.summary.apply(&sample);
                     self.warnings.check(&sample);
                     let over = self.observer.take(*sample, &mut std::io::stdout());
+                    let closed = over.is_err();
                     // If the output is closed, the command still runs to its end.
                     if over.unwrap_or_else(|error| self.failed(&error)) {
-                        self.report(&args.watch, false);
+                        let nothing = self.report(&args.watch, false);
+                        if let Some(nothing) = nothing.filter(|_| !closed) {
+                            write_error(nothing.note());
+                        }
                         exit.forget();
                         self.sampler = None;
                         if args.stop {
@@ -138,11 +142,12 @@ impl Session {
         }
     }
 
-    /// Prints the report, once.
-    fn report(&mut self, watch: &WatchArgs, early: bool) {
+    /// Prints the report, once. Returns why there is none, unless the report itself says so.
+    fn report(&mut self, watch: &WatchArgs, early: bool) -> Option<Hinted> {
         self.reported = true;
         self.summary.close();
         let mut out = std::io::stdout();
+        let mut nothing = None;
         let written = if watch.once {
             // If the job ended before the time was over, report on its training.
             match early.then(|| self.summary.report()).flatten() {
@@ -150,15 +155,20 @@ impl Session {
                 Some(report) => out.write_all(output::text(&report).as_bytes()),
                 None => self.observer.write(&mut out),
             }
-        } else if watch.json {
-            Ok(())
         } else {
-            let page = self.summary.report().as_ref().map(output::text);
-            out.write_all(page.unwrap_or_default().as_bytes())
+            match self.summary.report() {
+                Some(_) if watch.json => Ok(()),
+                Some(report) => out.write_all(output::text(&report).as_bytes()),
+                None => {
+                    nothing = Some(self.summary.nothing());
+                    Ok(())
+                }
+            }
         };
         if let Err(error) = written.and_then(|()| out.flush()) {
             self.failed(&error);
         }
+        nothing
     }
 
     /// Keeps the first write error, after which nothing more can be written.
@@ -210,5 +220,37 @@ impl Session {
             }
             None => Ok(exit_code(self.ended, self.stopped, kind, watch)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::sample::Gap;
+    use crate::sample::literals::training;
+
+    #[test]
+    fn a_span_without_training_ends_with_what_was_seen() {
+        let watch = WatchArgs::default();
+        let mut sample = training(1.0);
+        sample.job = None;
+        sample.gaps = vec![Gap::new("job", "no Python was seen", "name the script")];
+        let mut summary = Summary::new();
+        summary.apply(&sample);
+        let mut session = Session {
+            sampler: None,
+            observer: Observer::new(observation(&watch, true), Duration::from_secs(1)),
+            summary,
+            ended: None,
+            reported: false,
+            stopped: false,
+            lost: false,
+            warnings: Warnings::default(),
+            unwritten: None,
+        };
+        let said = session.report(&watch, false).map(|said| said.message);
+        assert_eq!(said.as_deref(), Some("no Python was seen"));
     }
 }
