@@ -5,6 +5,7 @@
 mod record;
 mod web;
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -149,10 +150,21 @@ fn print_final_lines(lines: impl Iterator<Item = String>) -> std::io::Result<()>
 /// Returns an error for a path that was given but does not exist, and for a `/proc` that shows other processes than
 /// this program's. The default paths may be missing.
 pub(crate) fn exists(places: &PathArgs) -> Result<(), Hinted> {
-    if let Err(error) = places.proc_root.read_dir() {
+    const NO_PROC: &str = "--proc-root must be the mount point of a procfs, such as /proc";
+    let proc = places.proc_root.display();
+    let listed = places.proc_root.read_dir();
+    let mut listed = listed
+        .explain(format_args!("cannot list {proc}"), NO_PROC)?
+        .flatten()
+        .map(|entry| entry.file_name())
+        .peekable();
+    let of_proc =
+        |name: OsString| name == "self" || name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+    // An empty folder is a machine without processes.
+    if listed.peek().is_some() && !listed.any(of_proc) {
         return Err(Hinted::new(
-            format!("cannot list {}: {error}", places.proc_root.display()),
-            "--proc-root must be the mount point of a procfs, such as /proc",
+            format!("{proc} is not a proc filesystem"),
+            NO_PROC,
         ));
     }
     if places.proc_root == Path::new("/proc") && !numbers_as_here(&places.proc_root) {

@@ -462,6 +462,16 @@ fn a_named_path_must_exist() {
         );
         assert!(hint.contains("--proc-root"));
     }
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(folder.path().join("notes"), "").expect("a file can be written");
+    let root = folder.path().to_str().expect("UTF-8");
+    for line in [&["--once"][..], &["--for", "1s"], &["demo", "--once"]] {
+        let mut words = vec!["--proc-root", root];
+        words.extend(line);
+        let (error, hint) = refused(&words);
+        assert_eq!(error, format!("{root} is not a proc filesystem"));
+        assert!(hint.contains("--proc-root"));
+    }
 }
 
 /// Returns the only document that it printed.

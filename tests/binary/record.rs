@@ -189,9 +189,10 @@ fn a_reading_is_in_the_file_at_once_and_a_kill_loses_none_that_is() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = folder.path().join("killed.rec");
     let printed = folder.path().join("printed");
+    let nothing = tempfile::tempdir().expect("a temporary directory");
     let mut child = Command::new(PIPETOP)
         .args(["--json", "--interval", "100ms", "--proc-root"])
-        .arg(folder.path())
+        .arg(nothing.path())
         .args(["--nvml-lib", "libpipetop-has-no-such.so.1", "--record"])
         .arg(&path)
         .stdin(Stdio::null())
