@@ -64,7 +64,13 @@ fn credentials(file: Option<&Path>) -> Result<Option<Credentials>, Hinted> {
     if let Some(token) = set(TOKEN) {
         return secret(TOKEN.as_ref(), token).map(Some);
     }
-    Ok(set(BASIC).map(Credentials::Basic))
+    match set(BASIC) {
+        Some(pair) if !pair.contains(':') => Err(Hinted::new(
+            format!("{BASIC} is not USER:PASSWORD"),
+            "put a colon between the user's name and the password",
+        )),
+        pair => Ok(pair.map(Credentials::Basic)),
+    }
 }
 
 /// Checks that a token can be used in a header.

@@ -139,6 +139,22 @@ fn credentials_come_from_the_environment_or_a_file() {
 }
 
 #[test]
+fn credentials_without_a_colon_are_refused_and_not_repeated() {
+    let output = fleet(
+        "http://127.0.0.1:9",
+        &[],
+        &[("PIPETOP_PROMETHEUS_BASIC", "geheim")],
+    );
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        said,
+        "error: PIPETOP_PROMETHEUS_BASIC is not USER:PASSWORD\n\
+         hint: put a colon between the user's name and the password\n"
+    );
+}
+
+#[test]
 fn other_servers_are_one_line_and_a_hint() {
     let cases: [(&str, Body, &str); 7] = [
         (
