@@ -196,6 +196,7 @@ pub fn choices(view: &View<'_>) -> Choices {
             Page::Tree => tree::lines(view),
             _ => Vec::new(),
         },
+        help_end: if view.state.help { help::end(view) } else { 0 },
     }
 }
 

@@ -72,6 +72,10 @@ impl App {
             (Action::LeapForward, _) => self.seek(Seek::Seconds(LEAP)),
             (Action::StepBack, _) => self.seek(Seek::Previous),
             (Action::StepForward, _) => self.seek(Seek::Next),
+            (Action::ToBegin, _) if self.state.help => self.look(|state, _| state.scroll = 0),
+            (Action::ToEnd, _) if self.state.help => {
+                self.look(|state, choices| state.scroll = choices.help_end)
+            }
             (Action::ToBegin, _) => self.seek(Seek::Begin),
             (Action::ToEnd, _) => self.seek(Seek::End),
 

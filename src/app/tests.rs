@@ -179,6 +179,23 @@ async fn a_job_that_began_later_than_pipetop_has_an_age_too() {
     assert!(session.text().contains("up 00:06"), "{}", session.text());
 }
 
+#[test]
+fn home_and_end_scroll_the_help() {
+    let mut app = watched(20);
+    app.drawn = Rect::new(0, 0, 80, 24);
+    let scroll = |app: &mut App, action| {
+        assert_eq!(app.act(action), [Effect::Draw]);
+        app.state.scroll
+    };
+    assert_eq!(scroll(&mut app, Action::Help), 0);
+    let end = scroll(&mut app, Action::ToEnd);
+    assert!(end > 0);
+    assert_eq!(scroll(&mut app, Action::Down), end);
+    assert_eq!(scroll(&mut app, Action::Up), end - 1);
+    assert_eq!(scroll(&mut app, Action::ToBegin), 0);
+    assert!(!app.state.paused, "the job's past is not shown");
+}
+
 #[tokio::test(start_paused = true)]
 async fn keys_that_wait_go_into_one_frame() {
     let mut session = session(None, async |script| {

@@ -50,6 +50,17 @@ pub(super) fn draw(
     page(view, frame, body, border, content);
 }
 
+/// Returns how wide the lines of a page are, and how many fit.
+pub(super) fn room(body: Rect, border: BorderStyle) -> (u16, usize) {
+    // Columns that a box or a margin takes on either side.
+    let (sides, ends) = match border {
+        BorderStyle::Boxed => (4, 2),
+        BorderStyle::Ruled | BorderStyle::Bare => (2, 1),
+    };
+    let height = body.height.saturating_sub(ends);
+    (body.width.saturating_sub(sides), height.into())
+}
+
 /// Draws as many lines of a page as fit, and shows which ones these are.
 pub(super) fn page(
     view: &View<'_>,
@@ -58,17 +69,12 @@ pub(super) fn page(
     border: BorderStyle,
     content: fn(&View<'_>, u16) -> Content,
 ) {
-    // Columns that a box or a margin takes on either side.
-    let (sides, ends) = match border {
-        BorderStyle::Boxed => (4, 2),
-        BorderStyle::Ruled | BorderStyle::Bare => (2, 1),
-    };
+    let (width, room) = room(body, border);
     let Content {
         name,
         remark,
         mut lines,
-    } = content(view, body.width.saturating_sub(sides));
-    let room = usize::from(body.height.saturating_sub(ends));
+    } = content(view, width);
     let shown = panel::window(lines.len(), room, view.state.scroll);
     let part = if lines.len() > room {
         let gap = if remark.is_empty() { "" } else { "  " };

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::detail::figures::heading;
-use super::detail::page;
+use super::detail::{page, room};
 use super::glyphs::doing;
 use super::layout::{BorderStyle, take_last};
 use super::panel::{Content, side_by_side, stacked};
@@ -70,12 +70,25 @@ const MEANINGS: [(Role, &str); 8] = [
 ];
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
-    let mut body = area;
-    let last = take_last(&mut body, u16::from(area.height >= 5));
-    let border = BorderStyle::boxed_if(area.width >= 40 && area.height >= 10);
+    let (body, last, border) = place(area);
     let content = |view: &View<'_>, width| Content::new("help", "", lines(view, width));
     page(view, frame, body, border, content);
     footer::draw(view, frame, last);
+}
+
+/// Returns the area of the help and that of the last line.
+fn place(area: Rect) -> (Rect, Rect, BorderStyle) {
+    let mut body = area;
+    let last = take_last(&mut body, u16::from(area.height >= 5));
+    let border = BorderStyle::boxed_if(area.width >= 40 && area.height >= 10);
+    (body, last, border)
+}
+
+/// Returns the first visible line of the help when it is scrolled to its end.
+pub(super) fn end(view: &View<'_>) -> usize {
+    let (body, _, border) = place(view.screen);
+    let (width, height) = room(body, border);
+    lines(view, width).len().saturating_sub(height)
 }
 
 /// Returns the lines of the help, in two columns if there is room.

@@ -72,6 +72,8 @@ pub struct Choices {
     pub gpus: usize,
     /// Lines of the tree, from the top, each with the effect of choosing it; empty while another page is shown.
     pub tree: Vec<(Node, Option<Toggle>)>,
+    /// The first visible line at the end of the help.
+    pub help_end: usize,
 }
 
 /// The columns that the keys sort the worker table by, after the workers' numbers.
@@ -313,7 +315,12 @@ impl UiState {
         } else if marks && self.focus == Panel::Gpu && choices.gpus > 1 {
             self.gpu = moved(self.gpu).min(choices.gpus - 1);
         } else {
-            self.scroll = moved(self.scroll);
+            let end = if self.help {
+                choices.help_end
+            } else {
+                usize::MAX
+            };
+            self.scroll = moved(self.scroll).min(end);
         }
     }
 }
@@ -331,6 +338,7 @@ mod tests {
             workers: [3, 0, 2, 1].map(|id| (0, id)).to_vec(),
             gpus: 2,
             tree: Vec::new(),
+            help_end: 25,
         }
     }
 
@@ -375,6 +383,17 @@ mod tests {
         assert_eq!((gpu.focus, gpu.gpu, gpu.scroll), (Panel::Gpu, 1, 0));
         let disk = after(&start, &[|state, _| state.step_panel(true), UiState::down]);
         assert_eq!((disk.focus, disk.scroll), (Panel::Disk, 1));
+    }
+
+    #[test]
+    fn the_help_scrolls_to_its_end_and_not_beyond() {
+        let help = after(&UiState::default(), &[|state, _| state.toggle_help()]);
+        let down = after(
+            &help,
+            &[UiState::page_down, UiState::page_down, UiState::page_down],
+        );
+        assert_eq!(down.scroll, 25);
+        assert_eq!(after(&down, &[UiState::up]).scroll, 24);
     }
 
     #[test]
