@@ -1008,6 +1008,20 @@ fn a_sleeping_worker_has_the_sign_of_the_help() {
 }
 
 #[test]
+fn a_share_that_is_shown_as_0_has_no_bar() {
+    let mut scene = opened(starved(), Panel::Pipeline);
+    let mut line = |share| {
+        scene.each_job(|job| job.ranks[0].main_cpu = Some(Share(share)));
+        let text = text(&scene, 120, 40);
+        let line = text.lines().find(|line| line.contains("on a CPU, total"));
+        let line: String = line.expect("a bar").chars().skip(26).take(20).collect();
+        line.trim().to_owned()
+    };
+    assert_eq!(line(0.004), "0 %");
+    assert_ne!(line(0.006), "1 %");
+}
+
+#[test]
 fn boxes_of_the_queue_show_its_mean() {
     let mut scene = starved();
     scene.each_job(|job| {

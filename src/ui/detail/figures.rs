@@ -59,10 +59,12 @@ pub(super) fn signed_bar(
     let mut row = view.row(width);
     row.padded(Text, label, cells);
     match share {
+        // A share that is shown as 0 has no colour and no bar.
+        Ok(share) if share.0 < 0.005 => {
+            row.right(Dim, &share.to_string(), SHARE);
+        }
         Ok(share) => {
-            // A share of nearly 0 is not coloured.
-            let figure = if share.0 < 0.005 { Dim } else { paint };
-            row.right(figure, &share.to_string(), SHARE).space(2);
+            row.right(paint, &share.to_string(), SHARE).space(2);
             let room = row.left();
             row.text(paint, &sign.repeat(length(share, room)));
         }
