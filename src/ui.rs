@@ -80,7 +80,9 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
         screen: area,
         ..*view
     };
-    if view.state.help {
+    let question = view.command.filter(|command| command.asked);
+    // The help would hide the question.
+    if view.state.help && question.is_none() {
         return help::draw(view, frame, area);
     }
     if layout::is_too_small(area) {
@@ -95,7 +97,7 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
             Page::Panels => panels(view, frame, area),
         },
     }
-    if let Some(command) = view.command.filter(|command| command.asked) {
+    if let Some(command) = question {
         dialog::draw(view, frame, area, command.name, command.output_path);
     }
 }

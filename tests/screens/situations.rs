@@ -385,6 +385,16 @@ fn a_question_about_a_launched_command() {
     in_sizes("launched_asked", &scene, &[(80, 24), (40, 10)]);
 }
 
+#[test]
+fn the_question_is_shown_while_the_help_is_open() {
+    let mut scene = support::scene::launched(support::scene::starved(), 3);
+    scene.launched.as_mut().expect("launched").asked = true;
+    scene.state.help = true;
+    for (width, height) in SIZES {
+        find(&screen(&scene, width, height), "keep watching");
+    }
+}
+
 /// Returns the screen's first line, which must be the only one.
 fn only_line(scene: &Scene, width: u16, height: u16) -> String {
     let text = text(scene, width, height);
