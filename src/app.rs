@@ -33,7 +33,7 @@ use crate::engine::{Engine, State};
 use crate::launch::SupervisorEvent;
 use crate::sample::Sample;
 use crate::source::replay::Player;
-use crate::ui::{self, Attach, Notice, Page, UiState, View};
+use crate::ui::{self, Attach, JobFigures, Notice, Page, UiState, View};
 use crate::units::ProcessKey;
 use crate::verdict::Kind;
 
@@ -186,8 +186,12 @@ impl App {
                 self.keep_height();
                 effects
             }
-            Event::Jobs(figures) => {
-                // The next sample brings the list. Jobs that are not watched again yet keep their old figures.
+            Event::Jobs(mut figures) => {
+                // The next sample brings the list. Jobs that are not watched again yet, or not for long enough, keep their
+                // old figures.
+                let judged = |figures: &JobFigures| figures.kind != Kind::WarmingUp;
+                figures
+                    .retain(|pid, new| judged(new) || !self.figures.get(pid).is_some_and(judged));
                 self.figures.extend(figures);
                 vec![]
             }

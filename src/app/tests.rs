@@ -465,8 +465,16 @@ async fn a_chosen_job_can_be_left_for_the_list() {
         up: None,
     };
     let session = session(None, async move |script| {
-        let known = Event::Jobs([(Pid(8), known)].into());
-        script.samples.send(known).await.expect("the loop listens");
+        let warming_up = JobFigures {
+            kind: Kind::WarmingUp,
+            lost: None,
+            ..known.clone()
+        };
+        let send = async |figures| {
+            let event = Event::Jobs([(Pid(8), figures)].into());
+            script.samples.send(event).await.expect("the loop listens");
+        };
+        send(known).await;
         script.sample(jobs([7, 8])).await;
         script.key(KeyCode::Enter);
         script.sample(training(1.0)).await;
@@ -474,6 +482,8 @@ async fn a_chosen_job_can_be_left_for_the_list() {
         script.typed("?");
         script.key(KeyCode::Esc);
         script.key(KeyCode::Esc);
+        // It is judged anew, and what was known of it stays until that is done.
+        send(warming_up).await;
         script.sample(jobs([7, 8])).await;
     })
     .await;
