@@ -309,6 +309,16 @@ fn command_lines_can_be_left_out() {
 }
 
 #[test]
+fn a_device_is_not_to_be_removed() {
+    let error = can_create(std::path::Path::new("/dev/null")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot record to /dev/null: not a regular file"
+    );
+    assert!(!error.hint().contains("remove"), "{}", error.hint());
+}
+
+#[test]
 fn full_disk_stops_recording_with_gap() {
     if !std::path::Path::new("/dev/full").exists() {
         eprintln!("skipped: no /dev/full here");

@@ -152,20 +152,25 @@ pub fn can_create(path: &Path) -> Result<(), RecordError> {
     let refused = |path: &Path, error| {
         Err(RecordError::Create {
             path: path.to_owned(),
-            error: io::Error::from(error),
+            error,
         })
     };
     // The name for the rotated file must be free, too.
     for name in [path, &rotated(path)] {
         if name.is_dir() {
-            return refused(name, Errno::ISDIR);
+            return refused(name, Errno::ISDIR.into());
+        }
+        if name.is_file() {
+            return refused(name, Errno::EXIST.into());
         }
         if name.exists() {
-            return refused(name, Errno::EXIST);
+            // A device or a pipe, which nobody should remove for a recording.
+            let reason = "not a regular file";
+            return refused(name, io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
     }
     let folder = folders::of_file(path);
-    access(folder, Access::WRITE_OK | Access::EXEC_OK).or_else(|error| refused(path, error))
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).or_else(|error| refused(path, error.into()))
 }
 
 fn leave_out_command_lines(sample: &mut Sample) {
