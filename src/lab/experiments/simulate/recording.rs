@@ -76,7 +76,7 @@ fn sample(settings: &SimulationSettings) -> Sample {
     };
     let millis = |time: Duration| time.as_secs_f64() * 1000.0;
     let command = format!(
-        "simulation of {} ms to load, {} ms a step",
+        "simulation set to a mean load of {} ms, step {} ms",
         millis(settings.load),
         millis(settings.step)
     );

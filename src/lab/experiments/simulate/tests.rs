@@ -17,6 +17,16 @@ fn picture(load_ms: u64) -> SimulationSettings {
 }
 
 #[test]
+fn the_load_time_on_the_screen_is_named_as_a_setting() {
+    let first = samples(&picture(2000), 0).next().unwrap();
+    let command = first.job.unwrap().command;
+    assert_eq!(
+        command,
+        "simulation set to a mean load of 2000 ms, step 100 ms"
+    );
+}
+
+#[test]
 fn the_three_pictures_give_their_batches() {
     for (load_ms, batches) in [(2000, 98.0), (700, 275.0), (350, 295.0)] {
         let study = Study::of(&picture(load_ms), 0, 200);
