@@ -302,6 +302,19 @@ mod tests {
     }
 
     #[test]
+    fn more_workers_are_not_advised_where_the_trainer_hardly_waits() {
+        let mut sweep = sweep(&[(1, 10.0), (2, 20.0)]);
+        for steady in sweep.rows.iter_mut().filter_map(|row| row.steady.as_mut()) {
+            steady.wait = Share(0.01);
+        }
+        let conclusion = text::conclusion(&sweep);
+        assert!(
+            conclusion.contains("more than 2 workers would gain next to nothing"),
+            "{conclusion}"
+        );
+    }
+
+    #[test]
     fn a_machine_that_others_keep_busy_is_mentioned() {
         let mut found = sweep(&[(1, 10.0), (2, 20.0)]);
         found.rows[1].others_cpu = Some(0.7);

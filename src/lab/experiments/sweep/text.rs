@@ -54,6 +54,14 @@ fn bar(share: f64, ascii: bool) -> String {
     cell.repeat(whole((share.clamp(0.0, 1.0) * BAR as f64).round()))
 }
 
+/// Whether the trainer waits so little with this number of workers that more cannot gain much.
+fn hardly_waits(sweep: &Sweep, workers: u32) -> bool {
+    const LITTLE: f64 = 0.05;
+    let with = |row: &&SweepRow| row.tried.workers == workers;
+    let mut steady = sweep.rows.iter().filter(with).filter_map(|row| row.steady);
+    steady.any(|steady| steady.wait.0 < LITTLE)
+}
+
 /// Returns the conclusion below the table.
 pub fn conclusion(sweep: &Sweep) -> String {
     let cpus = sweep.cpus_allowed;
@@ -66,6 +74,10 @@ pub fn conclusion(sweep: &Sweep) -> String {
                 counted(knee, "worker")
             ));
         }
+        (Some(knee), _) if hardly_waits(sweep, knee) => lines.push(format!(
+            "more than {} would gain next to nothing: the trainer hardly waits",
+            counted(knee, "worker")
+        )),
         (Some(knee), _) if knee >= cpus && fills_the_cpus(sweep, knee) => lines.push(format!(
             "no knee up to {}, and the CPUs allow no more at full speed",
             counted(knee, "worker")
