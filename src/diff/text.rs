@@ -1,6 +1,7 @@
 //! The comparison as text: a table and a sentence.
 
 use super::{Comparison, Outcome, Pace, Side};
+use crate::report::Cause;
 use crate::units::{Share, known};
 
 /// Returns the text, which ends with a line end.
@@ -42,12 +43,7 @@ pub(crate) fn text(comparison: &Comparison) -> String {
         // A kind without a cause is complete: `-` instead of `n/a`.
         row(
             "cause",
-            |side| {
-                Some(
-                    side.cause
-                        .map_or_else(|| "-".to_owned(), |cause| cause.to_string()),
-                )
-            },
+            |side| Some(side.cause.map_or("-", Cause::words).to_owned()),
             None,
         ),
         row("batches/s", |side| side.pace.map(pace), times),
