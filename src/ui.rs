@@ -42,7 +42,7 @@ mod picker;
 pub mod picture;
 mod pipeline;
 pub mod state;
-mod table;
+pub(crate) mod table;
 mod timeline;
 mod tree;
 mod verdict;

@@ -2,49 +2,102 @@
 //!
 //! Does no I/O.
 
-use super::report::{FleetRank, FleetReport, RunReport};
+use ratatui::text::Line;
 
-use crate::ui::format::width;
+use super::report::{FleetRank, FleetReport, RunReport};
+use crate::config::Role;
 use crate::ui::glyphs::{ASCII, UNICODE};
+use crate::ui::line_builder::LineBuilder;
+use crate::ui::table::{self, KEPT, TableColumn};
 use crate::units::{known, printable, shortened};
 
 /// Maximum width of a name in columns.
 const NAME: usize = 24;
 
-/// A column: its head, and whether its cells are left-aligned.
-pub(super) type FleetColumn = (&'static str, bool);
+/// A column: its head, whether its cells are left-aligned, and its turn to be dropped if not all fit.
+type FleetColumn = (&'static str, bool, usize);
 
-pub(super) const RUNS: [FleetColumn; 12] = [
-    ("RUN", true),
-    ("USER", true),
-    ("NODES", false),
-    ("RANKS", false),
-    ("VERDICT", true),
-    ("CAUSE", true),
-    ("LOST", false),
-    ("LAST HOUR", true),
-    ("RANKS LOST", false),
-    ("BATCH/S", false),
-    ("SLOWEST RANK", true),
-    ("AGE", false),
+const RUNS: [FleetColumn; 12] = [
+    ("RUN", true, KEPT),
+    ("USER", true, 3),
+    ("NODES", false, 4),
+    ("RANKS", false, 7),
+    ("VERDICT", true, KEPT),
+    ("CAUSE", true, 8),
+    ("LOST", false, KEPT),
+    ("LAST HOUR", true, 2),
+    ("RANKS LOST", false, 9),
+    ("BATCH/S", false, 5),
+    ("SLOWEST RANK", true, 6),
+    ("AGE", false, 1),
 ];
-pub(super) const RANKS: [FleetColumn; 6] = [
-    ("RANK", false),
-    ("NODE", true),
-    ("WAITS", false),
-    ("QUEUE", false),
-    ("GPU", false),
-    ("", true),
+const RANKS: [FleetColumn; 6] = [
+    ("RANK", false, KEPT),
+    ("NODE", true, KEPT),
+    ("WAITS", false, KEPT),
+    ("QUEUE", false, KEPT),
+    ("GPU", false, KEPT),
+    ("", true, KEPT),
 ];
 
 /// Indices of columns of [`RUNS`].
 pub(super) const VERDICT: usize = 4;
 pub(super) const LOST: usize = 6;
 pub(super) const HISTORY: usize = 7;
-/// Columns of [`RUNS`] that are dropped if the line is too narrow, in this order.
-const DROP_ORDER: [usize; 9] = [11, HISTORY, 1, 2, 9, 10, 3, 5, 8];
 
 pub(super) const NO_RUNS: &str = "no runs: this Prometheus has no pipetop metrics";
+
+/// The columns that fit, and the cells of the head and of each row.
+pub(super) struct FleetTable {
+    /// Each with its place in a row.
+    columns: Vec<(usize, TableColumn)>,
+    pub(super) rows: Vec<Vec<String>>,
+}
+
+impl FleetTable {
+    pub(super) fn runs(runs: &[RunReport], ascii: bool, room: usize) -> Self {
+        Self::new(&RUNS, room, runs.iter().map(|run| cells(run, ascii)))
+    }
+
+    pub(super) fn ranks(ranks: &[FleetRank], room: usize) -> Self {
+        Self::new(&RANKS, room, ranks.iter().map(rank_cells))
+    }
+
+    fn new(columns: &[FleetColumn], room: usize, rows: impl Iterator<Item = Vec<String>>) -> Self {
+        let head = columns.iter().map(|(head, ..)| (*head).to_owned());
+        let rows: Vec<Vec<String>> = std::iter::once(head.collect()).chain(rows).collect();
+        let columns = columns.iter().enumerate().map(|(place, (_, words, turn))| {
+            let cells = rows.iter().map(|row| row[place].as_str());
+            (TableColumn::fitted(cells, *words, place > 0), *turn)
+        });
+        let columns = table::fitting(columns.collect(), room);
+        Self { columns, rows }
+    }
+
+    /// Returns the line of a row; `paint` gives the colour of each cell, by its place.
+    pub(super) fn line(
+        &self,
+        row: &mut LineBuilder<'_>,
+        cells: &[String],
+        paint: impl Fn(usize) -> Role,
+    ) -> Line<'static> {
+        for (place, column) in &self.columns {
+            column.place(row, paint(*place), &cells[*place]);
+        }
+        row.line()
+    }
+
+    fn text(&self) -> String {
+        let lines = self.rows.iter().map(|cells| {
+            let columns = self.columns.iter();
+            let line: String = columns
+                .map(|(place, column)| column.plain(&cells[*place]))
+                .collect();
+            format!("{}\n", line.trim_end())
+        });
+        lines.collect()
+    }
+}
 
 /// Returns the table as printed, including the last line end.
 pub(crate) fn text(report: &FleetReport, ascii: bool) -> String {
@@ -52,13 +105,11 @@ pub(crate) fn text(report: &FleetReport, ascii: bool) -> String {
     if report.runs.is_empty() {
         out.extend([NO_RUNS, "\n"]);
     } else {
-        let rows = report.runs.iter().map(|run| cells(run, ascii));
-        out.push_str(&aligned(&RUNS, &rows.collect::<Vec<_>>()));
+        out.push_str(&FleetTable::runs(&report.runs, ascii, usize::MAX).text());
     }
     for run in report.runs.iter().filter(|run| !run.all_ranks.is_empty()) {
-        let rows = run.all_ranks.iter().map(rank_cells);
         out.push('\n');
-        out.push_str(&aligned(&RANKS, &rows.collect::<Vec<_>>()));
+        out.push_str(&FleetTable::ranks(&run.all_ranks, usize::MAX).text());
     }
     for warning in &report.warnings {
         out.extend(["note: ", &printable(warning), "\n"]);
@@ -67,7 +118,7 @@ pub(crate) fn text(report: &FleetReport, ascii: bool) -> String {
 }
 
 /// Returns the cells of a run.
-pub(super) fn cells(run: &RunReport, ascii: bool) -> Vec<String> {
+fn cells(run: &RunReport, ascii: bool) -> Vec<String> {
     let verdict = match &run.verdict {
         // The nodes do not all have the same verdict.
         Some(kind) if run.agree < run.nodes => {
@@ -95,7 +146,7 @@ pub(super) fn cells(run: &RunReport, ascii: bool) -> Vec<String> {
     ]
 }
 
-pub(super) fn rank_cells(rank: &FleetRank) -> Vec<String> {
+fn rank_cells(rank: &FleetRank) -> Vec<String> {
     let remark = if rank.straggler {
         "the others wait for it"
     } else {
@@ -141,51 +192,6 @@ fn history(values: &[Option<f64>], ascii: bool) -> String {
         glyphs.levels[reached.count()]
     };
     values.iter().map(bar).collect()
-}
-
-/// Returns the width of each column: that of its widest cell.
-pub(super) fn widths(columns: &[FleetColumn], rows: &[Vec<String>]) -> Vec<usize> {
-    let widest = |place: usize| {
-        let cells = rows.iter().map(|row| width(&row[place]));
-        cells.max().unwrap_or(0).max(width(columns[place].0))
-    };
-    (0..columns.len()).map(widest).collect()
-}
-
-/// Returns the columns of [`RUNS`] that fit side by side, with two spaces after each.
-pub(super) fn fitting(widths: &[usize], room: usize) -> Vec<usize> {
-    let mut shown: Vec<usize> = (0..widths.len()).collect();
-    for out in DROP_ORDER {
-        let used: usize = shown.iter().map(|column| widths[*column] + 2).sum();
-        if used <= room {
-            break;
-        }
-        shown.retain(|column| *column != out);
-    }
-    shown
-}
-
-/// Formats a table in which each column is as wide as its widest cell.
-fn aligned(columns: &[FleetColumn], rows: &[Vec<String>]) -> String {
-    let widths = widths(columns, rows);
-    let line = |cells: &mut dyn Iterator<Item = &str>| {
-        let mut line = String::new();
-        for ((cell, (_, left)), room) in cells.zip(columns).zip(&widths) {
-            let air = " ".repeat(room.saturating_sub(width(cell)));
-            let (before, after) = if *left {
-                ("", air.as_str())
-            } else {
-                (air.as_str(), "")
-            };
-            line.extend([before, cell, after, "  "]);
-        }
-        format!("{}\n", line.trim_end())
-    };
-    let head = line(&mut columns.iter().map(|(head, _)| *head));
-    let rows = rows
-        .iter()
-        .map(|row| line(&mut row.iter().map(String::as_str)));
-    std::iter::once(head).chain(rows).collect()
 }
 
 #[cfg(test)]

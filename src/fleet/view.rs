@@ -5,7 +5,7 @@ use ratatui::text::Line;
 
 use super::report::{FleetRank, RunReport};
 use super::state::FleetScreen;
-use super::table::{self, FleetColumn};
+use super::table::{self, FleetTable};
 use crate::action::Action;
 use crate::config::Role::{self, Compute, Dim, Focus, Key, Text, Trouble, Unknown, Wait};
 use crate::ui::format::clock;
@@ -13,12 +13,11 @@ use crate::ui::glyphs;
 use crate::ui::layout::take_last;
 use crate::ui::line_builder::LineBuilder;
 use crate::ui::panel::write;
+use crate::ui::table::COLUMN_GAP;
 
 /// Height up to which all lines are left to the table.
 const LOW: u16 = 4;
 const NO_RANKS: &str = "no rank of this run was seen in the last two minutes";
-/// Number of spaces between two columns.
-const COLUMN_GAP: usize = 2;
 
 pub(super) fn draw(screen: &FleetScreen, frame: &mut Frame<'_>) {
     let area = frame.area();
@@ -92,29 +91,43 @@ fn age(screen: &FleetScreen) -> Option<String> {
 
 /// Returns the head of the table and the visible rows.
 fn rows(screen: &FleetScreen, width: u16, room: usize) -> Vec<Line<'static>> {
-    let (runs, ranks) = (screen.runs().iter(), screen.ranks().iter());
-    let (columns, cells, roles, none): (&[FleetColumn], Vec<_>, Vec<_>, _) = match screen.page {
+    let (runs, ranks) = (screen.runs(), screen.ranks());
+    // Without the cell of the mark and two behind the last column.
+    let cells = usize::from(width).saturating_sub(1 + COLUMN_GAP);
+    let (table, roles, none): (_, Vec<Roles>, _) = match screen.page {
         None => (
-            &table::RUNS,
-            runs.clone()
-                .map(|run| table::cells(run, screen.config.ascii))
-                .collect(),
-            runs.map(run_roles).collect(),
+            FleetTable::runs(runs, screen.config.ascii, cells),
+            runs.iter().map(run_roles).collect(),
             table::NO_RUNS,
         ),
         Some(_) => (
-            &table::RANKS,
-            ranks.clone().map(table::rank_cells).collect(),
-            ranks.map(rank_roles).collect(),
+            FleetTable::ranks(ranks, cells),
+            ranks.iter().map(rank_roles).collect(),
             NO_RANKS,
         ),
     };
-    if cells.is_empty() && screen.report.is_some() {
-        let mut row = line(screen, width);
+    let mut row = line(screen, width);
+    if roles.is_empty() && screen.report.is_some() {
         row.text(Text, " ").sentence(Unknown, none);
         return vec![Line::default(), row.line()];
     }
-    marked(screen, width, room, columns, &cells, &roles)
+    row.space(1);
+    let mut lines = vec![table.line(&mut row, &table.rows[0], |_| Dim)];
+    let room = room.saturating_sub(1);
+    // Scroll so that the selected line is visible.
+    let first = screen.picked.saturating_sub(room.saturating_sub(1));
+    let all = table.rows.iter().skip(1).zip(roles).enumerate();
+    for (place, (cells, role)) in all.skip(first).take(room) {
+        let picked = place == screen.picked;
+        let mark = if picked { row.glyphs().mark } else { " " };
+        row.stale(false).text(Focus, mark);
+        row.stale(screen.trouble.is_some());
+        lines.push(table.line(&mut row, cells, |column| match column {
+            0 if picked => Focus,
+            _ => role(column),
+        }));
+    }
+    lines
 }
 
 /// Returns the role (colour) of a cell, by its column.
@@ -141,64 +154,6 @@ fn run_roles(run: &RunReport) -> Roles {
 
 fn rank_roles(rank: &FleetRank) -> Roles {
     if rank.straggler { |_| Wait } else { |_| Text }
-}
-
-fn marked(
-    screen: &FleetScreen,
-    width: u16,
-    room: usize,
-    columns: &[FleetColumn],
-    rows: &[Vec<String>],
-    roles: &[Roles],
-) -> Vec<Line<'static>> {
-    let widths = table::widths(columns, rows);
-    let shown = match screen.page {
-        None => table::fitting(&widths, usize::from(width.saturating_sub(1))),
-        Some(_) => (0..columns.len()).collect(),
-    };
-    let mut head = line(screen, width);
-    head.space(1);
-    for column in &shown {
-        let (name, left) = columns[*column];
-        put(&mut head, Dim, name, widths[*column], left);
-    }
-    let mut lines = vec![head.line()];
-    let room = room.saturating_sub(1);
-    // Scroll so that the selected line is visible.
-    let first = screen.picked.saturating_sub(room.saturating_sub(1));
-    let stale = screen.trouble.is_some();
-    let all = rows.iter().zip(roles).enumerate();
-    for (place, (row, role)) in all.skip(first).take(room) {
-        let picked = place == screen.picked;
-        let mut out = line(screen, width);
-        let mark = if picked { out.glyphs().mark } else { " " };
-        out.text(Focus, mark).stale(stale);
-        for column in &shown {
-            let role = if picked && *column == 0 {
-                Focus
-            } else {
-                role(*column)
-            };
-            put(
-                &mut out,
-                role,
-                &row[*column],
-                widths[*column],
-                columns[*column].1,
-            );
-        }
-        lines.push(out.line());
-    }
-    lines
-}
-
-fn put(row: &mut LineBuilder<'_>, role: Role, text: &str, cells: usize, left: bool) {
-    if left {
-        row.padded(role, text, cells);
-    } else {
-        row.right(role, text, cells);
-    }
-    row.space(COLUMN_GAP);
 }
 
 fn footer(screen: &FleetScreen, width: u16) -> Line<'static> {

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::filter::matching_jobs;
 use super::layout::BorderStyle;
 use super::line_builder::LineBuilder;
-use super::table::{self, TableColumn};
+use super::table::{self, KEPT, TableColumn};
 use super::verdict::paint_of;
 use super::{JobFigures, ListedJob, View, empty, format, panel};
 use crate::config::Role::{self, Dim, Focus, Text, Unknown};
@@ -26,7 +26,6 @@ const COLUMNS: [(TableColumn, usize); 11] = [
     (TableColumn::words("GPUs", 8), 4),
     (TableColumn::figures("up", 10), 1),
 ];
-const KEPT: usize = 11;
 /// Least cells of the command, enough to recognise it.
 const COMMAND: usize = 12;
 
@@ -79,18 +78,12 @@ fn columns(width: usize, jobs: &[ListedJob]) -> Vec<TableColumn> {
         "GPUs" => figures().any(|known| !known.gpus.is_empty()),
         _ => true,
     });
-    let left = |shown: &[(TableColumn, usize)]| {
-        let taken: usize = shown.iter().map(|(column, _)| column.cells()).sum();
-        width.saturating_sub(1 + taken)
-    };
-    for turn in 1..KEPT {
-        if left(&shown) < COMMAND {
-            shown.retain(|(_, dropped)| *dropped != turn);
-        }
-    }
-    let command = TableColumn::words("command", left(&shown));
-    let columns = shown.into_iter().map(|(column, _)| column);
-    columns.chain([command]).collect()
+    let shown = table::fitting(shown, width.saturating_sub(1 + COMMAND));
+    let mut shown: Vec<_> = shown.into_iter().map(|(_, column)| column).collect();
+    let taken: usize = shown.iter().map(TableColumn::cells).sum();
+    let left = width.saturating_sub(1 + taken);
+    shown.push(TableColumn::words("command", left));
+    shown
 }
 
 fn cell(row: &mut LineBuilder<'_>, column: &TableColumn, job: &ListedJob, marked: bool) {

@@ -5,19 +5,21 @@
 
 use std::borrow::Cow;
 
-use super::format::UNKNOWN;
+use super::format::{UNKNOWN, width};
 use super::line_builder::LineBuilder;
 use crate::config::Role::{self, Dim, Focus, Unknown};
 
 /// Blank cells before a column of words.
-pub(super) const COLUMN_GAP: usize = 2;
+pub(crate) const COLUMN_GAP: usize = 2;
 
 /// One column.
 #[derive(Debug, Clone)]
-pub(super) struct TableColumn {
+pub(crate) struct TableColumn {
     head: Cow<'static, str>,
     /// Its width, including the blank cells before it.
     cells: usize,
+    /// Blank cells before words.
+    gap: usize,
     /// Words are left-aligned, figures right-aligned.
     words: bool,
     /// The rows are sorted by it.
@@ -29,6 +31,7 @@ impl TableColumn {
         Self {
             head: Cow::Borrowed(head),
             cells,
+            gap: COLUMN_GAP,
             words,
             sorted: false,
         }
@@ -40,6 +43,20 @@ impl TableColumn {
 
     pub(super) const fn words(head: &'static str, cells: usize) -> Self {
         Self::new(head, cells, true)
+    }
+
+    /// As wide as its widest cell; the first column of a table has no blank cells before it.
+    pub(crate) fn fitted<'a>(
+        cells: impl Iterator<Item = &'a str>,
+        words: bool,
+        follows: bool,
+    ) -> Self {
+        let gap = if follows { COLUMN_GAP } else { 0 };
+        let widest = cells.map(width).max().unwrap_or(0);
+        Self {
+            gap,
+            ..Self::new("", gap + widest, words)
+        }
     }
 
     /// Gives it another name.
@@ -63,17 +80,34 @@ impl TableColumn {
     /// Adds a cell of this column to a row; one that is not known has the colour of that.
     pub(super) fn put(&self, row: &mut LineBuilder<'_>, paint: Role, text: &str) {
         let paint = if text == UNKNOWN { Unknown } else { paint };
+        self.place(row, paint, text);
+    }
+
+    /// Adds a cell in this colour, whatever it says.
+    pub(crate) fn place(&self, row: &mut LineBuilder<'_>, paint: Role, text: &str) {
         if self.words {
-            row.space(COLUMN_GAP)
-                .padded(paint, text, self.cells - COLUMN_GAP);
+            row.space(self.gap)
+                .padded(paint, text, self.cells - self.gap);
         } else {
             row.right(paint, text, self.cells);
         }
     }
+
+    /// Returns a cell as it is printed.
+    pub(crate) fn plain(&self, text: &str) -> String {
+        let air = (self.cells - self.gap).saturating_sub(width(text));
+        let (before, after) = if self.words { (0, air) } else { (air, 0) };
+        let before = self.gap + before;
+        format!("{:before$}{text}{:after$}", "", "")
+    }
 }
 
 /// Adds the names of the columns; `arrow` is added to the one that the rows are sorted by.
-pub(super) fn head(row: &mut LineBuilder<'_>, columns: &[TableColumn], arrow: &str) {
+pub(super) fn head<'a>(
+    row: &mut LineBuilder<'_>,
+    columns: impl IntoIterator<Item = &'a TableColumn>,
+    arrow: &str,
+) {
     for column in columns {
         if column.sorted {
             row.space(column.cells.saturating_sub(column.head.len() + 1));
@@ -82,4 +116,22 @@ pub(super) fn head(row: &mut LineBuilder<'_>, columns: &[TableColumn], arrow: &s
             column.put(row, Dim, &column.head);
         }
     }
+}
+
+/// The turn of a column that is always shown.
+pub(crate) const KEPT: usize = 20;
+
+/// Drops columns, each in its turn, until the others fit into `room`. Returns them with their places.
+pub(crate) fn fitting(
+    columns: Vec<(TableColumn, usize)>,
+    room: usize,
+) -> Vec<(usize, TableColumn)> {
+    let fits = |first: &usize| {
+        let shown = columns.iter().filter(|(_, turn)| turn >= first);
+        shown.map(|(column, _)| column.cells).sum::<usize>() <= room
+    };
+    let first = (1..KEPT).find(fits).unwrap_or(KEPT);
+    let all = columns.into_iter().enumerate();
+    let shown = all.filter(|(_, (_, turn))| *turn >= first);
+    shown.map(|(place, (column, _))| (place, column)).collect()
 }

@@ -12,51 +12,35 @@ use crate::ui::{View, format};
 /// Least cells for the names.
 const NAMES: usize = 22;
 
-impl TreeColumn {
-    /// All columns, the most useful first.
-    const BY_PRIORITY: [Self; 7] = [
-        Self::Cpu,
-        Self::Now,
-        Self::Pid,
-        Self::Memory,
-        Self::Delay,
-        Self::Read,
-        Self::Threads,
-    ];
-
-    fn described(self) -> TableColumn {
-        match self {
-            Self::Pid => TableColumn::figures("pid", 9),
-            Self::Now => TableColumn::words("now", 10),
-            Self::Cpu => TableColumn::figures("CPU", 8),
-            Self::Delay => TableColumn::figures("delay", 8),
-            Self::Read => TableColumn::figures("read/s", 9),
-            Self::Memory => TableColumn::figures("memory", 9),
-            Self::Threads => TableColumn::figures("threads", 8),
-        }
-    }
-}
+/// All columns from the left, each with its turn to be dropped if not all fit.
+const COLUMNS: [(TreeColumn, TableColumn, usize); 7] = [
+    (TreeColumn::Pid, TableColumn::figures("pid", 9), 5),
+    (TreeColumn::Now, TableColumn::words("now", 10), 6),
+    (TreeColumn::Cpu, TableColumn::figures("CPU", 8), 7),
+    (TreeColumn::Delay, TableColumn::figures("delay", 8), 3),
+    (TreeColumn::Read, TableColumn::figures("read/s", 9), 2),
+    (TreeColumn::Memory, TableColumn::figures("memory", 9), 4),
+    (TreeColumn::Threads, TableColumn::figures("threads", 8), 1),
+];
 
 pub(super) struct Table<'a> {
     view: &'a View<'a>,
     width: u16,
     names: usize,
-    columns: Vec<TreeColumn>,
+    columns: Vec<(TreeColumn, TableColumn)>,
 }
 
 impl<'a> Table<'a> {
     pub(super) fn new(view: &'a View<'a>, shown: &[TreeLine], width: u16) -> Self {
-        let mut left = usize::from(width).saturating_sub(NAMES);
-        let mut columns = Vec::new();
-        for column in TreeColumn::BY_PRIORITY {
-            let cells = column.described().cells();
-            if cells > left {
-                break;
-            }
-            left -= cells;
-            columns.push(column);
-        }
-        columns.sort_unstable();
+        let room = usize::from(width).saturating_sub(NAMES);
+        let columns = COLUMNS.map(|(_, column, turn)| (column, turn));
+        let columns = table::fitting(columns.to_vec(), room).into_iter();
+        let columns = columns.map(|(place, column)| {
+            let which = COLUMNS[place].0;
+            (which, column.sorted(which == view.state.tree.order))
+        });
+        let columns: Vec<_> = columns.collect();
+        let taken: usize = columns.iter().map(|(_, column)| column.cells()).sum();
         let longest = shown
             .iter()
             .map(|shown| name_width(&shown.guides, &shown.branch));
@@ -64,20 +48,17 @@ impl<'a> Table<'a> {
         Self {
             view,
             width,
-            names: longest.clamp(NAMES, NAMES + left),
+            names: longest.clamp(NAMES, NAMES + room - taken),
             columns,
         }
     }
 
     pub(super) fn head(&self) -> Line<'static> {
         let mut row = self.view.row(self.width);
-        let state = &self.view.state.tree;
         row.padded(Dim, "  name", self.names);
-        let columns = self.columns.iter();
-        let columns = columns.map(|column| column.described().sorted(*column == state.order));
-        let columns: Vec<_> = columns.collect();
-        let arrow = self.view.glyphs().order(state.reversed);
-        table::head(&mut row, &columns, arrow);
+        let columns = self.columns.iter().map(|(_, column)| column);
+        let arrow = self.view.glyphs().order(self.view.state.tree.reversed);
+        table::head(&mut row, columns, arrow);
         row.line()
     }
 
@@ -105,9 +86,9 @@ impl<'a> Table<'a> {
             row.space(1).up_to(self.names, Dim, &branch.remark);
         }
         row.to(self.names);
-        for column in &self.columns {
-            let (paint, text) = cell(*column, branch);
-            column.described().put(&mut row, paint, &text);
+        for (which, column) in &self.columns {
+            let (paint, text) = cell(*which, branch);
+            column.put(&mut row, paint, &text);
         }
         row.line()
     }

@@ -87,9 +87,9 @@ impl Columns {
     pub(super) fn head(&self, view: &View<'_>) -> Line<'static> {
         let mut row = self.inside.row(view);
         let id = TableColumn::figures("id", self.id).sorted(view.state.sort.is_none());
-        let shown = self.shown.iter().map(|(_, column)| column.clone());
-        let columns: Vec<_> = std::iter::once(id).chain(shown).collect();
-        table::head(&mut row, &columns, view.glyphs().order(view.state.reversed));
+        let shown = self.shown.iter().map(|(_, column)| column);
+        let columns = std::iter::once(&id).chain(shown);
+        table::head(&mut row, columns, view.glyphs().order(view.state.reversed));
         row.line()
     }
 
