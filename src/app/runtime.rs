@@ -7,22 +7,23 @@ use std::time::Duration;
 use crossterm::event::Event as Input;
 use futures_util::{Stream, StreamExt};
 use ratatui::backend::Backend;
+use ratatui::layout::Size;
 use ratatui::{Frame, Terminal};
 use tokio::sync::{mpsc, watch};
 
-use super::{App, Effect, Event, Signal, save};
-use crate::terminal::is_gone;
+use super::{App, Effect, Event, Signal, save, trouble};
+use crate::terminal::{self, is_gone};
 use crate::ui;
 
 /// The inputs and outputs of the loop; a test can script all of them.
 #[derive(Debug)]
-pub struct Io<K, P> {
+pub(crate) struct Io<K, M, P> {
     pub keys: K,
-    /// Samples of a running job.
-    pub readings: mpsc::Receiver<Event>,
+    /// What is read again and again: samples of a running job.
+    pub readings: mpsc::Receiver<M>,
     pub signals: mpsc::Receiver<Signal>,
     /// Events of a launched command.
-    pub messages: mpsc::Receiver<Event>,
+    pub messages: mpsc::Receiver<M>,
     /// The terminal has not yet taken the last frame.
     pub blocked: watch::Receiver<bool>,
     /// Quit after this time.
@@ -32,15 +33,35 @@ pub struct Io<K, P> {
     pub perform: P,
 }
 
-impl App {
+/// What the loop shows: how it changes, and how it is drawn.
+pub(crate) trait Shown {
+    /// What it learns from its threads.
+    type Message;
+
+    fn input(&mut self, input: Input) -> Vec<Effect>;
+    fn signal(&mut self, signal: Signal) -> Vec<Effect>;
+    fn message(&mut self, message: Self::Message) -> Vec<Effect>;
+
+    /// Called when signals are handled, before the terminal is used.
+    fn opens(&mut self) {}
+
+    /// Returns when it has to be drawn next although nothing happens, as time since the loop began.
+    fn due(&mut self) -> Option<Duration>;
+
+    /// Draws a frame at this time since the loop began.
+    fn draw(&mut self, real: Duration, frame: &mut Frame<'_>);
+
+    /// Saves what a screen of this size shows; sends the result.
+    fn save(&mut self, _real: Duration, _size: Size, _tell: mpsc::Sender<Self::Message>) {}
+
     /// Runs until the user, a signal, the span or the terminal ends it.
     ///
     /// # Errors
     /// Returns an error if the terminal is there but cannot be drawn on.
-    pub async fn run<B, K, P>(
+    async fn run<B, K, P>(
         &mut self,
         terminal: &mut Terminal<B>,
-        mut io: Io<K, P>,
+        mut io: Io<K, Self::Message, P>,
     ) -> anyhow::Result<()>
     where
         B: Backend,
@@ -56,92 +77,104 @@ impl App {
         tokio::pin!(span);
         loop {
             if (draw || restart) && !*io.blocked.borrow() {
-                self.settle(began.elapsed());
-                if !self.paint(terminal, restart)? {
+                let real = began.elapsed();
+                if !paint(terminal, restart, |frame| self.draw(real, frame))? {
                     return Ok(());
                 }
                 (draw, restart) = (false, false);
             }
-            let due = self.player.as_mut().and_then(|player| player.due());
+            let due = self.due();
             let due = due.map(|due| due.saturating_sub(began.elapsed()));
-            let event = tokio::select! {
+            let mut effects = tokio::select! {
                 biased;
-                Some(signal) = io.signals.recv() => Event::Signal(signal),
+                Some(signal) = io.signals.recv() => self.signal(signal),
                 key = io.keys.next() => match key {
-                    Some(Ok(input)) => Event::Input(input),
+                    Some(Ok(input)) => self.input(input),
                     // The terminal is gone.
                     Some(Err(_)) | None => return Ok(()),
                 },
                 Ok(()) = io.blocked.changed(), if draw || restart => continue,
-                Some(notice) = saved.recv() => Event::Notice(notice),
-                Some(message) = io.messages.recv() => message,
-                Some(reading) = io.readings.recv() => reading,
+                Some(notice) = saved.recv() => self.message(notice),
+                Some(message) = io.messages.recv() => self.message(message),
+                Some(reading) = io.readings.recv() => self.message(reading),
                 () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() && !draw => {
-                    draw = true;
-                    continue;
+                    vec![Effect::Draw]
                 }
                 () = &mut span, if io.span.is_some() => return Ok(()),
             };
-            let mut next = Some(event);
             // A held key must not queue up frames: all keys that have arrived share one frame.
-            while let Some(event) = next.take() {
-                for effect in self.update(event) {
+            loop {
+                for effect in effects {
                     match effect {
+                        Effect::Quit => return Ok(()),
                         Effect::Draw => draw = true,
                         Effect::Redraw => restart = true,
                         Effect::Save => {
-                            self.settle(began.elapsed());
-                            let size = terminal.size()?;
-                            let picture = self.saved(size.width, size.height);
-                            save::write(picture, self.folder.clone(), tell.clone());
+                            self.save(began.elapsed(), terminal.size()?, tell.clone());
                         }
-                        Effect::SuspendTerminal | Effect::ResumeTerminal => {
-                            restart = true;
+                        effect => {
+                            restart |=
+                                matches!(effect, Effect::SuspendTerminal | Effect::ResumeTerminal);
                             if (io.perform)(effect).is_err() {
                                 return Ok(());
                             }
                         }
-                        Effect::Sampler(_)
-                        | Effect::WatchAll(_)
-                        | Effect::Copy(_)
-                        | Effect::EndCommand
-                        | Effect::KillCommand => {
-                            if (io.perform)(effect).is_err() {
-                                return Ok(());
-                            }
-                        }
-                        Effect::Quit => return Ok(()),
                     }
                 }
-                next = tokio::select! {
+                effects = tokio::select! {
                     biased;
                     key = io.keys.next() => match key {
-                        Some(Ok(input)) => Some(Event::Input(input)),
+                        Some(Ok(input)) => self.input(input),
                         Some(Err(_)) | None => return Ok(()),
                     },
-                    () = std::future::ready(()) => None,
+                    () = std::future::ready(()) => break,
                 };
             }
         }
     }
+}
 
-    fn paint<B>(&mut self, terminal: &mut Terminal<B>, restart: bool) -> anyhow::Result<bool>
-    where
-        B: Backend,
-        B::Error: Send + Sync + 'static,
-    {
-        let mut drawn = self.drawn;
-        let painted = paint(terminal, restart, |frame| {
-            drawn = frame.area();
-            ui::draw(&self.view(), frame);
-        });
-        self.drawn = drawn;
-        painted
+impl Shown for App {
+    type Message = Event;
+
+    fn input(&mut self, input: Input) -> Vec<Effect> {
+        self.update(Event::Input(input))
+    }
+
+    fn signal(&mut self, signal: Signal) -> Vec<Effect> {
+        self.update(Event::Signal(signal))
+    }
+
+    fn message(&mut self, message: Event) -> Vec<Effect> {
+        self.update(message)
+    }
+
+    fn opens(&mut self) {
+        if self.config.theme.is_light() && terminal::is_dark() {
+            let text = "the terminal's background is dark: use --theme dark";
+            self.state.notice = Some(trouble(text.to_owned()));
+        }
+    }
+
+    fn due(&mut self) -> Option<Duration> {
+        self.player.as_mut()?.due()
+    }
+
+    fn draw(&mut self, real: Duration, frame: &mut Frame<'_>) {
+        self.settle(real);
+        ui::draw(&self.view(), frame);
+        self.drawn = frame.area();
+    }
+
+    fn save(&mut self, real: Duration, size: Size, tell: mpsc::Sender<Event>) {
+        self.settle(real);
+        let picture = self.saved(size.width, size.height);
+        save::write(picture, self.folder.clone(), tell);
     }
 }
 
 /// Draws a frame, all cells anew if `restart` is set; returns false if the terminal is gone.
-pub(crate) fn paint<B>(
+fn paint<B>(
     terminal: &mut Terminal<B>,
     restart: bool,
     draw: impl FnOnce(&mut Frame<'_>),

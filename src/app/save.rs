@@ -11,7 +11,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use tokio::sync::mpsc;
 
-use super::{App, trouble};
+use super::{App, Event, trouble};
 use crate::background::spawn;
 use crate::output;
 use crate::report::Report;
@@ -55,7 +55,7 @@ impl App {
 }
 
 /// Writes to new files in `folder` and sends a notice with the result.
-pub(super) fn write(saved: io::Result<Saved>, folder: PathBuf, tell: mpsc::Sender<Notice>) {
+pub(super) fn write(saved: io::Result<Saved>, folder: PathBuf, tell: mpsc::Sender<Event>) {
     let writing = move || {
         #[expect(clippy::disallowed_methods, reason = "files are named by the time")]
         let now = SystemTime::now();
@@ -68,7 +68,7 @@ pub(super) fn write(saved: io::Result<Saved>, folder: PathBuf, tell: mpsc::Sende
             Err(error) => trouble(format!("cannot save to the current directory: {error}")),
         };
         // If the screen is closed, nobody needs the notice.
-        let _ = tell.blocking_send(notice);
+        let _ = tell.blocking_send(Event::Notice(notice));
     };
     // If no thread can be started, the key does nothing.
     let _ = spawn("save", writing);
@@ -151,7 +151,9 @@ mod tests {
     async fn an_unwritable_folder_is_reported() {
         let (tell, mut results) = mpsc::channel(1);
         write(Ok(saved()), PathBuf::from("/proc/nothing/here"), tell);
-        let notice = results.recv().await.unwrap();
+        let Some(Event::Notice(notice)) = results.recv().await else {
+            panic!("no notice");
+        };
         assert!(notice.trouble);
         assert!(notice.text.contains("cannot save"), "{}", notice.text);
     }

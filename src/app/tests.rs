@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 use tokio::sync::{mpsc, watch};
 
-use super::runtime::Io;
+use super::runtime::{Io, Shown as _};
 use super::*;
 use crate::action::Action;
 use crate::launch::Ending;
@@ -1046,7 +1046,9 @@ async fn the_screen_and_the_report_are_saved() {
     let saved = app.saved(80, 24).expect("a test backend");
     let (tell, mut messages) = mpsc::channel(1);
     save::write(Ok(saved), app.folder.clone(), tell);
-    let notice = messages.recv().await.expect("a notice");
+    let Some(Event::Notice(notice)) = messages.recv().await else {
+        panic!("no notice");
+    };
     assert!(!notice.trouble, "{}", notice.text);
     let mut files: Vec<_> = std::fs::read_dir(folder.path())
         .expect("ours")

@@ -1,5 +1,6 @@
 //! State of the fleet screen, and how keys and readings change it. Does no I/O.
 
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use crossterm::event::Event as Input;
@@ -25,24 +26,38 @@ pub(super) struct FleetScreen {
     pub(super) report: Option<FleetReport>,
     /// Time since it was read.
     pub(super) age: Option<Duration>,
+    /// When the first frame with it was drawn.
+    pub(super) read_at: Option<Duration>,
+    /// When the last frame was drawn.
+    pub(super) drawn_at: Duration,
     /// Why the last reading failed.
     pub(super) trouble: Option<String>,
     pub(super) picked: usize,
     /// The command to print after the screen is closed.
     pub(super) printed: Option<String>,
+    /// Where another page is requested.
+    want: Sender<FleetPage>,
 }
 
 impl FleetScreen {
-    pub(super) fn new(config: Config, url: String, run: Option<String>) -> Self {
+    pub(super) fn new(
+        config: Config,
+        url: String,
+        run: Option<String>,
+        want: Sender<FleetPage>,
+    ) -> Self {
         Self {
             config,
             url,
             page: run,
             report: None,
             age: None,
+            read_at: None,
+            drawn_at: Duration::ZERO,
             trouble: None,
             picked: 0,
             printed: None,
+            want,
         }
     }
 
@@ -87,7 +102,7 @@ impl FleetScreen {
             Ok(report) => {
                 let picked = self.name(self.picked);
                 self.report = Some(report);
-                self.age = Some(Duration::ZERO);
+                (self.age, self.read_at) = (Some(Duration::ZERO), None);
                 self.trouble = None;
                 // The order changes with the figures. The first line is that of the worst, whichever it is.
                 let same = (0..self.count()).find(|place| self.name(*place) == picked);
@@ -122,6 +137,8 @@ impl FleetScreen {
 
     /// Opens another page, without data of the one before.
     fn open(&mut self, page: FleetPage) {
+        // The reader ends only with the program.
+        let _ = self.want.send(page.clone());
         self.page = page;
         self.report = None;
         self.age = None;

@@ -82,7 +82,8 @@ fn ranks() -> FleetReport {
 }
 
 fn screen() -> FleetScreen {
-    FleetScreen::new(plain(), "http://prometheus:9090".to_owned(), None)
+    let url = "http://prometheus:9090".to_owned();
+    FleetScreen::new(plain(), url, None, std::sync::mpsc::channel().0)
 }
 
 fn picture(screen: &FleetScreen, width: u16, height: u16) -> TestBackend {

@@ -12,8 +12,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 use super::super::figures::figures_of;
-use super::super::{App, Effect, Event as Heard, LaunchedCommand, OBSERVED, Signal, trouble};
-use super::Io;
+use super::super::{App, Effect, Event as Heard, LaunchedCommand, OBSERVED, Signal};
+use super::{Io, Shown};
 use crate::background::{OwnedThread, lock, spawn};
 use crate::config::Config;
 use crate::job::Candidate;
@@ -110,7 +110,7 @@ pub fn watch(setup: Setup) -> anyhow::Result<AppOutcome> {
     app.state.recording = setup.options.recorder.is_some();
     app.caption(setup.caption);
     let (sender, messages) = mpsc::channel(16);
-    let list = JobList {
+    let mut list = JobList {
         options: Options {
             recorder: None,
             tee: None,
@@ -142,14 +142,17 @@ pub fn watch(setup: Setup) -> anyhow::Result<AppOutcome> {
             Err(mpsc::error::TrySendError::Closed(_)) => false,
         }
     })?;
-    let job = WatchedJob {
-        readings,
-        messages,
-        sampler: Some(sampler),
-        list: Some(list),
-        command,
-    };
-    on_terminal(&mut app, job, setup.span)?;
+    terminal::use_mouse(app.config.mouse);
+    on_terminal(&mut app, readings, messages, setup.span, move |effect| {
+        match effect {
+            Effect::Sampler(request) => sampler.request(request),
+            Effect::WatchAll(all) => list.watch(all),
+            Effect::EndCommand => command.iter().for_each(CommandHandle::end),
+            Effect::KillCommand => command.iter().for_each(CommandHandle::kill),
+            // The loop itself handles these.
+            _ => {}
+        }
+    })?;
     let event = event_thread.and_then(|event_thread| event_thread.join().ok());
     Ok(AppOutcome {
         kind: app.kind(),
@@ -170,26 +173,11 @@ pub fn replay(session: ReplaySession) -> anyhow::Result<Option<Kind>> {
     let player = Player::new(session.samples, session.numbers, session.speed);
     let wanted = "a job in the recording".to_owned();
     let mut app = App::new(session.config, OBSERVED, wanted).replaying(player);
+    terminal::use_mouse(app.config.mouse);
     // A replay has no sampler and no command.
-    let nobody = WatchedJob {
-        readings: mpsc::channel(1).1,
-        messages: mpsc::channel(1).1,
-        sampler: None,
-        list: None,
-        command: None,
-    };
-    on_terminal(&mut app, nobody, None)?;
+    let nobody = || mpsc::channel(1).1;
+    on_terminal(&mut app, nobody(), nobody(), None, |_| {})?;
     Ok(app.kind())
-}
-
-/// The channels of a running job, and what carries out the screen's effects.
-struct WatchedJob {
-    readings: mpsc::Receiver<Heard>,
-    /// Messages of a launched command.
-    messages: mpsc::Receiver<Heard>,
-    sampler: Option<Sampler>,
-    list: Option<JobList>,
-    command: Option<CommandHandle>,
 }
 
 /// Watches all matching jobs while the list of jobs is shown.
@@ -218,52 +206,40 @@ impl JobList {
     }
 }
 
-/// Runs the loop on the real terminal, which is restored at the end.
-fn on_terminal(app: &mut App, job: WatchedJob, span: Option<Duration>) -> anyhow::Result<()> {
+/// Runs the loop on the real terminal, which is restored at the end. `perform` carries out the effects that are not on
+/// the terminal.
+pub(crate) fn on_terminal<S: Shown>(
+    shown: &mut S,
+    readings: mpsc::Receiver<S::Message>,
+    messages: mpsc::Receiver<S::Message>,
+    span: Option<Duration>,
+    mut perform: impl FnMut(Effect),
+) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        terminal::use_mouse(app.config.mouse);
         let signals = signals()?;
-        if app.config.theme.is_light() && terminal::is_dark() {
-            let text = "the terminal's background is dark: use --theme dark";
-            app.state.notice = Some(trouble(text.to_owned()));
-        }
+        shown.opens();
         let mut screen = Screen::open()?;
-        let (sampler, command) = (job.sampler, job.command);
-        let mut list = job.list;
         let io = Io {
             keys: keys()?,
-            readings: job.readings,
+            readings,
             signals,
-            messages: job.messages,
+            messages,
             blocked: blocked(),
             span,
             perform: |effect| {
                 match effect {
-                    Effect::Sampler(request) => {
-                        if let Some(sampler) = &sampler {
-                            sampler.request(request);
-                        }
-                    }
-                    Effect::WatchAll(all) => {
-                        if let Some(list) = &mut list {
-                            list.watch(all);
-                        }
-                    }
-                    Effect::EndCommand => command.iter().for_each(CommandHandle::end),
-                    Effect::KillCommand => command.iter().for_each(CommandHandle::kill),
                     Effect::Copy(text) => terminal::copy(&text)?,
                     Effect::SuspendTerminal => terminal::suspend()?,
                     Effect::ResumeTerminal => terminal::resume()?,
-                    // The loop itself handles these.
-                    Effect::Draw | Effect::Redraw | Effect::Save | Effect::Quit => {}
+                    effect => perform(effect),
                 }
                 Ok(())
             },
         };
-        app.run(&mut screen.terminal, io).await
+        shown.run(&mut screen.terminal, io).await
     })
 }
 
@@ -304,7 +280,7 @@ static KEY_RECEIVER: Mutex<Option<mpsc::Sender<std::io::Result<Event>>>> = Mutex
 /// Returns the keys as they arrive. They are read by a separate thread: on a terminal that was hung up, a read of
 /// crossterm 0.29 never returns, which must not keep the loop from ending. One thread serves all screens that are
 /// opened one after the other: the thread of an earlier screen would take a key from the next.
-pub(crate) fn keys() -> std::io::Result<impl Stream<Item = std::io::Result<Event>> + Unpin> {
+fn keys() -> std::io::Result<impl Stream<Item = std::io::Result<Event>> + Unpin> {
     let (send, mut keys) = mpsc::channel(64);
     let is_read = lock(&KEY_RECEIVER).replace(send).is_some();
     if !is_read {
@@ -332,7 +308,7 @@ pub(crate) fn keys() -> std::io::Result<impl Stream<Item = std::io::Result<Event
 }
 
 /// Returns whether the terminal has yet to accept a frame.
-pub(crate) fn blocked() -> watch::Receiver<bool> {
+fn blocked() -> watch::Receiver<bool> {
     let (sender, blocked) = watch::channel(false);
     terminal::on_output(move |taken| {
         sender.send_replace(taken);
@@ -341,7 +317,7 @@ pub(crate) fn blocked() -> watch::Receiver<bool> {
 }
 
 /// Returns the signals as they arrive, while the runtime lives.
-pub(crate) fn signals() -> std::io::Result<mpsc::Receiver<Signal>> {
+fn signals() -> std::io::Result<mpsc::Receiver<Signal>> {
     let (send, signals) = mpsc::channel(4);
     let kinds = [
         (SignalKind::terminate(), Signal::Stop),
