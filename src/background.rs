@@ -7,6 +7,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
+use tokio::runtime::Runtime;
+
 /// A thread that takes messages. Dropping this closes its channel, which tells it to end, and waits for it.
 #[derive(Debug)]
 pub(crate) struct OwnedThread<T = ()> {
@@ -20,6 +22,13 @@ pub(crate) fn spawn<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
     Builder::new().name(name.to_owned()).spawn(work)
+}
+
+/// Starts the loop of the thread that calls its `block_on`.
+pub(crate) fn runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
 }
 
 impl<T: Send + 'static> OwnedThread<T> {

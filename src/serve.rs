@@ -58,20 +58,15 @@ pub(crate) fn run(
     let common = Common::start(&options);
     let _machine = search::machine(&common, &options, Arc::clone(&board))?;
     let _search = search(options, common, all, Arc::clone(&board))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let ended = runtime.and_then(|runtime| {
-        runtime.block_on(async {
-            let mut typed = signal(SignalKind::interrupt())?;
-            let mut terminate = signal(SignalKind::terminate())?;
-            tokio::select! {
-                _ = typed.recv() => {}
-                _ = terminate.recv() => {}
-                () = keep(file.as_mut(), &board) => {}
-            }
-            Ok(())
-        })
+    let ended = server.handle.block_on(async {
+        let mut typed = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            _ = typed.recv() => {}
+            _ = terminate.recv() => {}
+            () = keep(file.as_mut(), &board) => {}
+        }
+        Ok(())
     });
     ended.map_err(|error| no_runtime(&error))
 }

@@ -8,11 +8,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::board::Board;
 use super::http::HttpService;
 use super::web_config::WebConfig;
+use crate::background::runtime;
 use crate::error::Hinted;
 
 /// Default path of the metrics.
@@ -34,6 +36,8 @@ pub(crate) struct Endpoints {
 pub(crate) struct Server {
     /// Addresses of the metrics.
     addresses: Vec<String>,
+    /// The loop of its thread.
+    pub(super) handle: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -59,10 +63,8 @@ impl Endpoints {
         let addresses = addresses.map(|address| format!("{scheme}://{address}{metrics}"));
         let addresses = addresses.collect();
         let site = Arc::new(HttpService::new(board, metrics, config));
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| no_runtime(&error))?;
+        let runtime = runtime().map_err(|error| no_runtime(&error))?;
+        let handle = runtime.handle().clone();
         for listener in listeners {
             let _entered = runtime.enter();
             let listener = listener.set_nonblocking(true).and_then(|()| {
@@ -81,6 +83,7 @@ impl Endpoints {
         });
         Ok(Server {
             addresses,
+            handle,
             stop: Some(stop),
             thread: Some(thread.map_err(|error| Hinted::no_thread(&error))?),
         })

@@ -242,7 +242,7 @@ const PLACES: [(&str, &[&str]); 33] = [
         "crossterm",
         &["app", "config", "doctor", "fleet", "lab", "terminal"],
     ),
-    ("tokio", &["app", "fleet", "lab", "serve"]),
+    ("tokio", &["app", "background", "fleet", "serve"]),
     ("hyper", &["serve"]),
     ("hyper_util", &["serve"]),
     ("http_body_util", &["serve"]),

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use super::super::figures::figures_of;
 use super::super::{App, Effect, Event as Heard, LaunchedCommand, OBSERVED, Signal};
 use super::{Io, Shown};
-use crate::background::{OwnedThread, lock, spawn};
+use crate::background::{OwnedThread, lock, runtime, spawn};
 use crate::config::Config;
 use crate::job::Candidate;
 use crate::launch::{CommandHandle, Log, SupervisorEvent};
@@ -215,10 +215,7 @@ pub(crate) fn on_terminal<S: Shown>(
     span: Option<Duration>,
     mut perform: impl FnMut(Effect),
 ) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
+    runtime()?.block_on(async {
         let signals = signals()?;
         shown.opens();
         let mut screen = Screen::open()?;
