@@ -325,7 +325,7 @@ impl App {
                 _ => &self.attach,
             },
             uptime: state.uptime(),
-            command: self.launched.as_ref().map(LaunchedCommand::view),
+            command: self.launched.as_ref().map(|launched| &launched.shown),
             past,
             room: self.sticky.lines(),
             screen: self.drawn,

@@ -98,7 +98,7 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
         },
     }
     if let Some(command) = question {
-        dialog::draw(view, frame, area, command.name, command.output_path);
+        dialog::draw(view, frame, area, &command.name, &command.output_path);
     }
 }
 

@@ -10,16 +10,11 @@ use crate::ui::CommandView;
 /// The command's part of the screen.
 #[derive(Debug, Default)]
 pub struct LaunchedCommand {
-    name: String,
-    output_path: String,
-    printed: Lines,
+    pub(super) shown: CommandView,
     exit: ExitTracker,
     ended: Option<Ending>,
     /// No process of the command is left.
     gone: bool,
-    /// The command's state, as text for the screen.
-    state: String,
-    asked: bool,
     choice: Option<QuitChoice>,
 }
 
@@ -35,9 +30,13 @@ pub enum QuitChoice {
 impl LaunchedCommand {
     /// Creates the state of a running command. `output_path` is where its output would go after pipetop ends.
     pub fn new(name: String, output_path: String) -> Self {
-        Self {
+        let shown = CommandView {
             name,
             output_path,
+            ..CommandView::default()
+        };
+        Self {
+            shown,
             ..Self::default()
         }
     }
@@ -54,25 +53,18 @@ impl LaunchedCommand {
 
     /// Returns the command's output.
     pub fn output(&self) -> &Lines {
-        &self.printed
+        &self.shown.printed
     }
 
     pub(super) fn wanted(&self) -> String {
-        format!("a Python process with PyTorch, started by `{}`", self.name)
-    }
-
-    pub(super) fn view(&self) -> CommandView<'_> {
-        CommandView {
-            name: &self.name,
-            printed: &self.printed,
-            state: &self.state,
-            output_path: &self.output_path,
-            asked: self.asked,
-        }
+        format!(
+            "a Python process with PyTorch, started by `{}`",
+            self.shown.name
+        )
     }
 
     pub(super) fn printed(&mut self, bytes: &[u8]) -> Vec<Effect> {
-        self.printed.feed(bytes);
+        self.shown.printed.feed(bytes);
         vec![Effect::Draw]
     }
 
@@ -81,7 +73,7 @@ impl LaunchedCommand {
             SupervisorEvent::Ended(ending) => {
                 self.ended = Some(*ending);
                 self.exit.ended();
-                self.state = format!("the command {ending}");
+                self.shown.state = format!("the command {ending}");
             }
             SupervisorEvent::Gone => self.gone = true,
             SupervisorEvent::Started { .. } | SupervisorEvent::Refused { .. } => return vec![],
@@ -105,29 +97,29 @@ impl LaunchedCommand {
 
     /// Shows that the command was sent a signal to end.
     pub(super) fn ending(&mut self) -> Vec<Effect> {
-        "stopping".clone_into(&mut self.state);
+        "stopping".clone_into(&mut self.shown.state);
         vec![Effect::Draw]
     }
 
     /// Whether the question is open.
     pub(super) fn is_asking(&self) -> bool {
-        self.asked
+        self.shown.asked
     }
 
     /// Opens the question.
     pub(super) fn open_question(&mut self) -> Vec<Effect> {
-        self.asked = true;
+        self.shown.asked = true;
         vec![Effect::Draw]
     }
 
     /// Ends the command; the second time, kills it.
     pub(super) fn end(&mut self) -> Vec<Effect> {
-        self.asked = false;
+        self.shown.asked = false;
         if self.choice == Some(QuitChoice::Ending) {
             return vec![Effect::Draw, Effect::KillCommand];
         }
         self.choice = Some(QuitChoice::Ending);
-        "stopping; killed after 10 s".clone_into(&mut self.state);
+        "stopping; killed after 10 s".clone_into(&mut self.shown.state);
         vec![Effect::Draw, Effect::EndCommand]
     }
 
@@ -139,7 +131,7 @@ impl LaunchedCommand {
 
     /// Closes the question and keeps watching.
     pub(super) fn go_on(&mut self) -> Vec<Effect> {
-        self.asked = false;
+        self.shown.asked = false;
         vec![Effect::Draw]
     }
 }

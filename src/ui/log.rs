@@ -20,14 +20,10 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     if command.printed.is_empty() {
         lines.push(inside.row(view).text(Dim, "nothing printed yet").line());
     }
-    let scroll = if view.state.focus == Panel::Log {
-        view.state.scroll
-    } else {
-        0
-    };
     // Scrolling down goes back in time: it starts at the newest lines.
+    let scroll = view.scroll_of(Panel::Log);
     let skip = scroll.min(command.printed.len().saturating_sub(inside.height));
     let printed = command.printed.last(inside.height, skip);
     lines.extend(printed.map(|line| inside.row(view).text(Text, line).line()));
-    Content::new("output", command.state, lines)
+    Content::new("output", &command.state, lines)
 }

@@ -9,7 +9,7 @@ use super::format;
 use super::glyphs::{self, Glyphs};
 use super::line_builder::LineBuilder;
 use super::listed_job::ListedJob;
-use super::state::UiState;
+use super::state::{Panel, UiState};
 use crate::action::Action;
 use crate::config::{Config, Role};
 use crate::last_lines::Lines;
@@ -41,7 +41,7 @@ pub struct View<'a> {
     /// How long the job has been running; `None` = unknown.
     pub uptime: Option<Duration>,
     /// The command that pipetop launched; `None` = the job was started by someone else.
-    pub command: Option<CommandView<'a>>,
+    pub command: Option<&'a CommandView>,
     /// The past moment that is shown; `None` = now.
     pub past: Option<Past>,
     /// Lines reserved for the verdict even if it needs less.
@@ -61,15 +61,15 @@ pub struct Past {
 }
 
 /// A launched command.
-#[derive(Debug, Clone, Copy)]
-pub struct CommandView<'a> {
+#[derive(Debug, Default)]
+pub struct CommandView {
     /// Its command line.
-    pub name: &'a str,
-    pub printed: &'a Lines,
+    pub name: String,
+    pub printed: Lines,
     /// Its state in a few words; mostly empty.
-    pub state: &'a str,
+    pub state: String,
     /// Where its output would go after pipetop ends.
-    pub output_path: &'a str,
+    pub output_path: String,
     /// The user wants to quit, and is asked what to do with the command.
     pub asked: bool,
 }
@@ -89,6 +89,12 @@ pub enum Attach {
 }
 
 impl<'a> View<'a> {
+    /// Returns how far this panel is scrolled: only the focused one is.
+    pub(super) fn scroll_of(&self, panel: Panel) -> usize {
+        let focused = self.state.focus == panel;
+        self.state.scroll * usize::from(focused)
+    }
+
     /// Returns the source of figures: the verdict's window, or the last interval before there is one.
     pub(super) fn figures(&self) -> Option<&'a Rates> {
         self.window.or(self.latest)

@@ -38,16 +38,8 @@ pub struct Scene {
     pub config: Config,
     pub attach: Attach,
     pub uptime: Option<Duration>,
-    pub launched: Option<Launched>,
+    pub launched: Option<CommandView>,
     pub past: Option<Past>,
-}
-
-/// A launched command and its output.
-#[derive(Debug)]
-pub struct Launched {
-    pub printed: Lines,
-    pub state: String,
-    pub asked: bool,
 }
 
 impl Scene {
@@ -65,13 +57,7 @@ impl Scene {
             config: &self.config,
             attach: &self.attach,
             uptime: self.uptime,
-            command: self.launched.as_ref().map(|launched| CommandView {
-                name: "python train.py --epochs 90",
-                printed: &launched.printed,
-                state: &launched.state,
-                output_path: "/home/ann/resnet/nohup.out",
-                asked: launched.asked,
-            }),
+            command: self.launched.as_ref(),
             past: self.past,
             room: 0,
             screen: Rect::ZERO,
@@ -719,10 +705,11 @@ pub fn launched(mut scene: Scene, lines: usize) -> Scene {
             .as_bytes(),
         );
     }
-    scene.launched = Some(Launched {
+    scene.launched = Some(CommandView {
+        name: "python train.py --epochs 90".to_owned(),
+        output_path: "/home/ann/resnet/nohup.out".to_owned(),
         printed,
-        state: String::new(),
-        asked: false,
+        ..CommandView::default()
     });
     scene.state.log = true;
     scene
