@@ -7,7 +7,7 @@ mod text;
 
 use serde::Serialize;
 
-use crate::report::{Cause, Kind, RankReport, Report};
+use crate::report::{Cause, Kind, Report};
 use crate::units::Share;
 
 pub(crate) use pace::{BatchSlices, Pace};
@@ -40,8 +40,7 @@ impl Side {
     /// Returns one side. `pace` is counted; without it the report's rate is used, which has no interval.
     pub(crate) fn new(file: String, report: &Report, pace: Option<Pace>) -> Self {
         let ranks = report.job.as_ref().map_or(&[][..], |job| &job.ranks);
-        let judged = |rank: &&RankReport| Some(rank.pid) == report.verdict.pid;
-        let rank = ranks.iter().find(judged).or(ranks.first());
+        let rank = report.judged_rank();
         let judged_wait = report.verdict.wait_interval;
         let step = rank.map(|rank| &rank.step);
         let queue = rank.and_then(|rank| rank.queue.as_ref());

@@ -145,6 +145,13 @@ impl Report {
             candidates: candidates.to_vec(),
         }
     }
+
+    /// Returns the rank that the verdict is about, else the first.
+    pub(crate) fn judged_rank(&self) -> Option<&RankReport> {
+        let ranks = &self.job.as_ref()?.ranks;
+        let judged = |rank: &&RankReport| Some(rank.pid) == self.verdict.pid;
+        ranks.iter().find(judged).or(ranks.first())
+    }
 }
 
 impl LatestReport {

@@ -66,31 +66,21 @@ pub(super) fn reasons(verdict: &VerdictReport) -> impl Iterator<Item = (&'static
     advice.chain(evidence)
 }
 
-/// A signal that could not be read.
-pub(super) struct MissingSignal<'a> {
-    pub(super) what: &'a str,
-    pub(super) why: &'a str,
-    /// How to get it; empty if nothing helps.
-    pub(super) hint: &'a str,
-}
-
-/// Returns everything that could not be read, each once: the verdict repeats the gaps that concern it.
-pub(super) fn unseen(report: &Report) -> Vec<MissingSignal<'_>> {
+/// Returns everything that could not be read, why, and how to get it, each once: the verdict repeats the gaps that
+/// concern it.
+pub(super) fn unseen(report: &Report) -> Vec<String> {
     let missing = &report.verdict.missing;
     let known = |what: &str| missing.iter().any(|signal| signal.id == what);
     let gaps = report.gaps.iter();
     let gaps = gaps.filter(|gap| !known(&gap.source) && !gap.is_no_gpu());
-    let gaps = gaps.map(|gap| MissingSignal {
-        what: &gap.source,
-        why: &gap.reason,
-        hint: &gap.hint,
-    });
-    let missing = missing.iter().map(|signal| MissingSignal {
-        what: &signal.id,
-        why: &signal.why,
-        hint: &signal.hint,
-    });
-    missing.chain(gaps).collect()
+    let gaps = gaps.map(|gap| [&gap.source, &gap.reason, &gap.hint]);
+    let missing = missing.iter();
+    let missing = missing.map(|signal| [&signal.id, &signal.why, &signal.hint]);
+    let line = |[what, why, hint]: [&String; 3]| match hint.as_str() {
+        "" => format!("{what}: {why}"),
+        hint => format!("{what}: {why} ({hint})"),
+    };
+    missing.chain(gaps).map(line).collect()
 }
 
 /// Returns wait share, step, wait, load and rate of a rank.

@@ -4,7 +4,7 @@
 //! figures cover the last interval. They are those of the rank that the verdict is about.
 
 use super::format::{batches_per_second, bytes_per_second, ms, percent, ready};
-use crate::report::{Headline, RankReport, Report};
+use crate::report::{Headline, Report};
 use crate::units::known;
 
 /// Returns the line of an interval:
@@ -19,8 +19,7 @@ pub(crate) fn line(report: &Report) -> String {
     if job.ended {
         return format!("{at}  the job has ended; last verdict: {judgement}");
     }
-    let judged = |rank: &&RankReport| Some(rank.pid) == report.verdict.pid;
-    let rank = job.ranks.iter().find(judged).or(job.ranks.first());
+    let rank = report.judged_rank();
     let named = rank.filter(|_| job.ranks.len() > 1);
     let named = named.and_then(|rank| Some(format!("rank {}  ", rank.rank?)));
     let step = rank.map(|rank| &rank.step);

@@ -23,7 +23,11 @@ pub(crate) fn markdown(report: &Report) -> String {
         }
     }
     machine(report, &mut lines);
-    unseen(report, &mut lines);
+    let unseen = format::unseen(report);
+    if !unseen.is_empty() {
+        heading("Not seen", &mut lines);
+    }
+    lines.extend(unseen.iter().map(|text| format!("- {}", plain(text))));
     lines.push(String::new());
     lines.push(format!("pipetop {}", report.version));
     lines.push(String::new());
@@ -104,20 +108,6 @@ fn gpu(gpu: &GpuReport) -> Vec<String> {
     cells.extend(format::gpu(gpu));
     cells.push(gpu.gap.as_deref().map(plain).unwrap_or_default());
     cells
-}
-
-fn unseen(report: &Report, lines: &mut Vec<String>) {
-    let unseen = format::unseen(report);
-    if !unseen.is_empty() {
-        heading("Not seen", lines);
-    }
-    for format::MissingSignal { what, why, hint } in unseen {
-        let hint = match hint {
-            "" => String::new(),
-            hint => format!(" ({})", plain(hint)),
-        };
-        lines.push(format!("- {}: {}{hint}", plain(what), plain(why)));
-    }
 }
 
 fn table(names: &[&str], rows: impl IntoIterator<Item = Vec<String>>, lines: &mut Vec<String>) {

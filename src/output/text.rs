@@ -25,14 +25,8 @@ pub(crate) fn text(report: &Report) -> String {
         lines.extend(format::disks(report).map(disk));
         lines.push(host(report));
     }
-    for unseen in format::unseen(report) {
-        let hint = match unseen.hint {
-            "" => String::new(),
-            hint => format!(" ({hint})"),
-        };
-        let text = format!("{}: {}{hint}", unseen.what, unseen.why);
-        lines.push(entry("not seen", &text));
-    }
+    let unseen = format::unseen(report);
+    lines.extend(unseen.iter().map(|text| entry("not seen", text)));
     for job in &report.candidates {
         let ranks = counted(job.ranks, "rank");
         let workers = counted(job.workers, "worker");
