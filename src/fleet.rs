@@ -37,6 +37,6 @@ impl Fleet {
     /// Returns an error if the server cannot be reached, refuses the request, or is not a Prometheus.
     pub(crate) fn read(&self) -> Result<FleetReport, Hinted> {
         let client = client::Client::new(&self.url, self.credentials.clone());
-        read::read(&client, self.run.as_deref())
+        read::read(|query| client.series(query), self.run.as_deref())
     }
 }

@@ -11,7 +11,6 @@ use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Error};
 
 use super::answer::{Answer, parse};
-use super::read::QueryServer;
 use crate::error::Hinted;
 
 /// Timeout of one query: a server that is slower than this is of no use to a screen.
@@ -74,6 +73,15 @@ impl Client {
             url: url.trim_end_matches('/').to_owned(),
             credentials,
         }
+    }
+
+    /// Returns the series of a query.
+    ///
+    /// # Errors
+    /// Returns an error if the server does not answer the query.
+    pub(super) fn series(&self, query: &str) -> Result<Answer, Hinted> {
+        let (status, body) = self.ask(query)?;
+        parse(&body).map_err(|error| self.refused(status, error))
     }
 
     /// Returns status and body of the answer to a query.
@@ -144,13 +152,6 @@ impl Client {
         }
         let hint = "use the address that has /api/v1 below it, as in --prometheus http://HOST:9090";
         Hinted::new(message, hint)
-    }
-}
-
-impl QueryServer for Client {
-    fn series(&self, query: &str) -> Result<Answer, Hinted> {
-        let (status, body) = self.ask(query)?;
-        parse(&body).map_err(|error| self.refused(status, error))
     }
 }
 

@@ -17,24 +17,18 @@ const STRAGGLER: f64 = 0.1;
 /// Most of anything that is counted: more is no figure of pipetop.
 const MOST: f64 = 1e9;
 
-/// A server that answers queries.
-pub(super) trait QueryServer: Sync {
-    /// Returns the series of a query.
-    ///
-    /// # Errors
-    /// Returns an error if the server does not answer the query.
-    fn series(&self, query: &str) -> Result<Answer, Hinted>;
-}
-
-/// Reads all runs, or only `run`, from the server.
+/// Reads all runs, or only `run`, from the server, which answers queries with series.
 ///
 /// # Errors
 /// Returns an error if one of the queries has no answer.
-pub(super) fn read(server: &impl QueryServer, run: Option<&str>) -> Result<FleetReport, Hinted> {
+pub(super) fn read(
+    server: impl Fn(&str) -> Result<Answer, Hinted> + Sync,
+    run: Option<&str>,
+) -> Result<FleetReport, Hinted> {
     let (figure, queries): (Vec<FleetFigure>, Vec<String>) = queries(run).into_iter().unzip();
     let mut warnings = BTreeSet::new();
     let mut answers = Answers::default();
-    for (figure, answer) in figure.into_iter().zip(run_parallel(server, &queries)?) {
+    for (figure, answer) in figure.into_iter().zip(run_parallel(&server, &queries)?) {
         let (all, warned) = answer?;
         warnings.extend(warned);
         for series in all {
@@ -58,7 +52,7 @@ pub(super) fn read(server: &impl QueryServer, run: Option<&str>) -> Result<Fleet
 /// Returns the answers in the order of the queries. The queries are sent in parallel: a distant server takes as long
 /// for many as for one.
 fn run_parallel(
-    server: &impl QueryServer,
+    server: &(impl Fn(&str) -> Result<Answer, Hinted> + Sync),
     queries: &[String],
 ) -> Result<Vec<Result<Answer, Hinted>>, Hinted> {
     std::thread::scope(|scope| {
@@ -66,7 +60,7 @@ fn run_parallel(
             .iter()
             .map(|query| {
                 let thread = std::thread::Builder::new().name("query".into());
-                thread.spawn_scoped(scope, move || server.series(query))
+                thread.spawn_scoped(scope, move || server(query))
             })
             .collect();
         let answers = asked.into_iter().map(|thread| {
@@ -246,8 +240,8 @@ mod tests {
         series(labels, &[(3600.0, value)])
     }
 
-    impl QueryServer for Scripted {
-        fn series(&self, query: &str) -> Result<Answer, Hinted> {
+    impl Scripted {
+        fn series(&self, query: &str) -> Answer {
             self.asked.lock().unwrap().push(query.to_owned());
             let both = |slow: f64, well: f64| {
                 vec![
@@ -302,13 +296,14 @@ mod tests {
                 }
                 _ => both(0.41, 0.01),
             };
-            Ok((found, vec!["a store is away".to_owned()]))
+            (found, vec!["a store is away".to_owned()])
         }
     }
 
     #[test]
     fn the_run_that_loses_most_comes_first() {
-        let report = read(&Scripted::default(), None).unwrap();
+        let server = Scripted::default();
+        let report = read(|query| Ok(server.series(query)), None).unwrap();
         let names: Vec<_> = report.runs.iter().map(|run| run.run.as_str()).collect();
         assert_eq!(names, ["slow", "well", "blind"]);
         assert_eq!(report.warnings, ["a store is away"]);
@@ -336,7 +331,7 @@ mod tests {
     #[test]
     fn a_run_that_is_named_has_all_of_its_ranks() {
         let server = Scripted::default();
-        let report = read(&server, Some("sl\"ow")).unwrap();
+        let report = read(|query| Ok(server.series(query)), Some("sl\"ow")).unwrap();
         let asked = server.asked.into_inner().unwrap();
         let all = asked.iter().all(|query| query.contains(r#"run="sl\"ow""#));
         assert!(all, "{asked:#?}");
@@ -350,20 +345,17 @@ mod tests {
     }
 
     /// Answers each query with this value for one rank.
-    struct Always(f64);
-
-    impl QueryServer for Always {
-        fn series(&self, _: &str) -> Result<Answer, Hinted> {
+    fn always(value: f64) -> impl Fn(&str) -> Result<Answer, Hinted> {
+        move |_| {
             let labels = [("run", "a"), ("rank", "1"), ("cause", "disk")];
-            let points = [(3600.0, self.0)];
-            Ok((vec![series(&labels, &points)], vec![]))
+            Ok((vec![series(&labels, &[(3600.0, value)])], vec![]))
         }
     }
 
     #[test]
     fn figures_that_cannot_be_are_unknown() {
         for value in [1e300, -5.0, 1e12] {
-            let report = read(&Always(value), Some("a")).unwrap();
+            let report = read(always(value), Some("a")).unwrap();
             let run = &report.runs[0];
             let rank = &run.all_ranks[0];
             let shares = [
@@ -382,7 +374,7 @@ mod tests {
             assert!(!rank.straggler);
         }
         // The rates of two counters.
-        let report = read(&Always(1.000_001), Some("a")).unwrap();
+        let report = read(always(1.000_001), Some("a")).unwrap();
         assert_eq!(report.runs[0].lost_share, Some(1.0));
     }
 }
