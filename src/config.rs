@@ -196,7 +196,7 @@ impl Config {
             })
             .filter(|list| !list.is_empty());
         Ok(Self {
-            interval: interval.clamp(INTERVALS.0, INTERVALS.1),
+            interval: interval.clamp(*INTERVALS.start(), *INTERVALS.end()),
             ascii,
             theme: Theme::new(name, colours),
             mouse: user.mouse.or(default.mouse).unwrap_or(false),

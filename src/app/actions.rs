@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::{App, Effect, LaunchedCommand, PastSamples};
 use crate::action::Action;
-use crate::config::INTERVALS;
 use crate::source::replay::{ReplayCommand, Seek};
 use crate::source::sampler::Request;
 use crate::ui::{self, Attach, Choices, Notice, UiState};
@@ -231,7 +230,7 @@ impl App {
         let Some(next) = next else {
             return vec![];
         };
-        self.config.interval = next.clamp(INTERVALS.0, INTERVALS.1);
+        self.config.interval = next;
         vec![
             Effect::Draw,
             Effect::Sampler(Request::Interval(self.config.interval)),

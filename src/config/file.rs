@@ -3,8 +3,8 @@
 //! Does not depend on the defaults or the command line.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::ops::{Range, RangeInclusive};
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
@@ -67,33 +67,20 @@ pub enum Ascii {
     Never,
 }
 
-/// Why a configuration cannot be used, and the position of the error.
+/// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        path: PathBuf,
-        source: std::io::Error,
-    },
-    #[error("{}:{line}:{column}: {message}", path.display())]
-    Wrong {
-        path: PathBuf,
-        /// Both are counted from 1.
-        line: usize,
-        column: usize,
-        message: String,
-        /// What was probably meant.
-        hint: Option<String>,
-    },
+#[error("{message}")]
+pub struct ConfigError {
+    /// Names the file, and the place in it.
+    message: String,
+    line: Option<usize>,
+    meant: Option<String>,
 }
 
 impl ConfigError {
     /// Returns what was probably meant, if that is known.
     pub fn meant(&self) -> Option<&str> {
-        match self {
-            Self::Read { .. } => None,
-            Self::Wrong { hint, .. } => hint.as_deref(),
-        }
+        self.meant.as_deref()
     }
 
     /// Returns what to try: what was probably meant, or else where every option is described.
@@ -109,10 +96,7 @@ impl ConfigError {
 
     /// Returns the line, counted from 1. `None` if the file could not be read at all.
     pub(super) fn line(&self) -> Option<usize> {
-        match self {
-            Self::Read { .. } => None,
-            Self::Wrong { line, .. } => Some(*line),
-        }
+        self.line
     }
 
     /// Creates an error at a byte range of `text`.
@@ -120,22 +104,24 @@ impl ConfigError {
         let start = span.map_or(0, |span| span.start).min(text.len());
         let before = text.get(..start).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = before.matches('\n').count() + 1;
+        let column = before[line_start..].chars().count() + 1;
         let Wrong { message, hint } = plain(message);
-        Self::Wrong {
-            path: path.to_owned(),
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-            // The message may quote the file.
-            message: crate::units::printable(&message),
-            hint,
+        // The message may quote the file.
+        let message = crate::units::printable(&message);
+        Self {
+            message: format!("{}:{line}:{column}: {message}", path.display()),
+            line: Some(line),
+            meant: hint,
         }
     }
 }
 
 pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
-    regular_file::read_text(path, MAX_FILE_BYTES).map_err(|source| ConfigError::Read {
-        path: path.to_owned(),
-        source,
+    regular_file::read_text(path, MAX_FILE_BYTES).map_err(|error| ConfigError {
+        message: format!("cannot read {}: {error}", path.display()),
+        line: None,
+        meant: None,
     })
 }
 
@@ -165,7 +151,7 @@ fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::E
     let text = String::deserialize(from)?;
     let length = humantime::parse_duration(&text)
         .map_err(|_| serde::de::Error::custom("expected a duration such as \"1s\" or \"500ms\""))?;
-    if length < INTERVALS.0 || length > INTERVALS.1 {
+    if !INTERVALS.contains(&length) {
         return Err(serde::de::Error::custom(
             "interval must be between 100ms and 1m",
         ));
@@ -205,5 +191,5 @@ impl<'de> Deserialize<'de> for KeyPress {
     }
 }
 
-/// Shortest and longest time between two samples.
-pub const INTERVALS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_mins(1));
+/// Times between two samples: shorter ones exceed pipetop's cost budget, longer ones show no change.
+pub const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(1);

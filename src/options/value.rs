@@ -9,14 +9,12 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error;
 
-use crate::config::gpu_name;
+use crate::config::{INTERVALS, gpu_name};
 use crate::error::Hinted;
 use crate::job::Target;
 use crate::units::{Pid, Share};
 use crate::verdict::Kind;
 
-/// Shorter intervals exceed pipetop's cost budget; longer ones show no change.
-const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(1);
 const SPANS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(7 * 24);
 
 /// Every kind of verdict, as named in the report.
