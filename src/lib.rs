@@ -73,55 +73,17 @@ pub fn main(stdout_is_closed: bool) -> ExitCode {
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing {
-    pub mod action {
-        pub use crate::action::*;
+    macro_rules! open {
+        ($($module:ident)*) => {
+            $(pub mod $module {
+                pub use crate::$module::*;
+            })*
+        };
     }
-    pub mod app {
-        pub use crate::app::*;
-    }
-    pub mod config {
-        pub use crate::config::*;
-    }
-    pub mod engine {
-        pub use crate::engine::*;
-    }
-    pub mod headless {
-        pub use crate::headless::*;
-    }
-    pub mod job {
-        pub use crate::job::*;
-    }
+    open! { action app config engine headless job last_lines launch }
+    open! { model probe record source terminal ui verdict }
     #[cfg(feature = "lab")]
-    pub mod lab {
-        pub use crate::lab::*;
-    }
-    pub mod last_lines {
-        pub use crate::last_lines::*;
-    }
-    pub mod launch {
-        pub use crate::launch::*;
-    }
-    pub mod model {
-        pub use crate::model::*;
-    }
-    pub mod probe {
-        pub use crate::probe::*;
-    }
-    pub mod record {
-        pub use crate::record::*;
-    }
-    pub mod source {
-        pub use crate::source::*;
-    }
-    pub mod terminal {
-        pub use crate::terminal::*;
-    }
-    pub mod ui {
-        pub use crate::ui::*;
-    }
-    pub mod verdict {
-        pub use crate::verdict::*;
-    }
+    open! { lab }
 }
 
 #[cfg(test)]

@@ -111,16 +111,7 @@ pub fn resolve(
 /// Returns every training job, the likeliest first: by number of loader workers, then by start time.
 pub(super) fn candidates(processes: &[Process]) -> Vec<Candidate> {
     let tree = Tree::new(processes);
-    let mut found: Vec<Candidate> = Vec::new();
-    for process in processes
-        .iter()
-        .filter(|process| is_trainer(&tree, process))
-    {
-        if found.iter().any(|known| known.ranks.contains(&process.key)) {
-            continue;
-        }
-        found.push(job_of(&tree, process));
-    }
+    let mut found = jobs_of(&tree, processes);
     found.sort_by_key(|job| {
         (
             std::cmp::Reverse(job.workers),
@@ -128,6 +119,21 @@ pub(super) fn candidates(processes: &[Process]) -> Vec<Candidate> {
         )
     });
     found
+}
+
+/// Returns the jobs of those processes that train, each once.
+fn jobs_of<'a>(
+    tree: &Tree<'a>,
+    processes: impl IntoIterator<Item = &'a Process>,
+) -> Vec<Candidate> {
+    let mut jobs: Vec<Candidate> = Vec::new();
+    for process in processes {
+        let known = jobs.iter().any(|job| job.ranks.contains(&process.key));
+        if !known && is_trainer(tree, process) {
+            jobs.push(job_of(tree, process));
+        }
+    }
+    jobs
 }
 
 /// Returns the job below `root`: that of a process in `reports`, which report their steps, or else the likeliest of
@@ -163,12 +169,7 @@ fn by_pid(tree: &Tree<'_>, pid: Pid) -> Result<Candidate, NoTarget> {
         return Ok(job_of(tree, process));
     }
     let below = tree.descendants(pid);
-    let mut jobs: Vec<Candidate> = Vec::new();
-    for trainer in below.iter().filter(|process| is_trainer(tree, process)) {
-        if !jobs.iter().any(|job| job.ranks.contains(&trainer.key)) {
-            jobs.push(job_of(tree, trainer));
-        }
-    }
+    let mut jobs = jobs_of(tree, below.iter().copied());
     if jobs.len() > 1 {
         return Err(NoTarget::SeveralBelow(pid, process.comm.clone(), jobs));
     }
@@ -216,10 +217,7 @@ fn by_word(
     match (jobs.len(), named.as_slice()) {
         (1, _) => jobs.pop().ok_or_else(|| NoTarget::NoMatch(word.to_owned())),
         (0, []) => Err(NoTarget::NoMatch(word.to_owned())),
-        (0, [only]) => match by_pid(tree, only.key.pid) {
-            Ok(job) => Ok(job),
-            Err(error) => Err(error),
-        },
+        (0, [only]) => by_pid(tree, only.key.pid),
         (0, _) => Err(NoTarget::NoJobMatches(word.to_owned())),
         _ => Err(NoTarget::Several(jobs)),
     }

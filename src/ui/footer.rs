@@ -1,7 +1,5 @@
 //! The last line: the keys that currently have an effect, and what polling costs.
 
-use std::time::Duration;
-
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
@@ -141,18 +139,11 @@ fn place(view: &View<'_>, replay: &Replay, width: u16) -> Line<'static> {
     if !how.is_empty() {
         right.item(0, &[(Focus, how)]);
     }
-    let of = format!(" of {}", hours(replay.of));
-    right.item(2, &[(Text, &hours(replay.at)), (Dim, &of)]);
+    let [at, of] = [replay.at, replay.of].map(|time| format::hours(time.as_secs()));
+    right.item(2, &[(Text, &at), (Dim, &format!(" of {of}"))]);
     right.item(2, &[(Text, &format!("{} x", replay.speed))]);
     right.space(1);
     right.line()
-}
-
-/// Formats a time as `1:11:11` or `26:00:00`, so that two times are easy to compare.
-fn hours(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
-    format!("{}:{minutes:02}:{rest:02}", seconds / 3600)
 }
 
 /// Formats the access, the cost of polling and the interval.

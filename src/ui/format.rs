@@ -88,18 +88,23 @@ pub(crate) fn clock(seconds: u64) -> String {
     let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
     match (days, hours) {
         (0, 0) => format!("{minutes:02}:{rest:02}"),
-        (0, _) => format!("{hours}:{minutes:02}:{rest:02}"),
+        (0, _) => self::hours(seconds),
         _ => format!("{days} d {hours:02}:{minutes:02}"),
     }
 }
 
 /// Formats how long ago something was: `0:42`, `12:05`, `3:14:07`.
 pub(crate) fn ago(seconds: u64) -> String {
-    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    match hours {
-        0 => format!("{minutes}:{rest:02}"),
-        _ => format!("{hours}:{minutes:02}:{rest:02}"),
+    match seconds {
+        0..3600 => format!("{}:{:02}", seconds / 60, seconds % 60),
+        _ => hours(seconds),
     }
+}
+
+/// Formats a time as `1:11:11` or `26:00:00`, so that two times are easy to compare.
+pub(crate) fn hours(seconds: u64) -> String {
+    let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
+    format!("{}:{minutes:02}:{rest:02}", seconds / 3600)
 }
 
 /// Formats the time of day: `14:03:22 UTC`.

@@ -38,17 +38,22 @@ pub(crate) struct Glyphs {
     up: &'static str,
     /// The verdict changed.
     turn: &'static str,
-    cpu: &'static str,
-    read: &'static str,
-    wait: &'static str,
-    full: &'static str,
-    runnable: &'static str,
-    compute: &'static str,
-    trouble: &'static str,
-    unknown: &'static str,
+    /// One for each of [`SIGNED`], and one for unknown.
+    signs: [&'static str; 8],
     /// Only ASCII characters may be drawn.
     pub(crate) ascii: bool,
 }
+
+/// The roles with a sign.
+const SIGNED: [Role; 7] = [
+    Role::Cpu,
+    Role::Read,
+    Role::Wait,
+    Role::Full,
+    Role::Runnable,
+    Role::Compute,
+    Role::Trouble,
+];
 
 impl Glyphs {
     /// Returns the sign of a mark.
@@ -76,16 +81,8 @@ impl Glyphs {
 
     /// Returns the sign of a role.
     pub(crate) fn sign(&self, paint: Role) -> &'static str {
-        match paint {
-            Role::Cpu => self.cpu,
-            Role::Read => self.read,
-            Role::Wait => self.wait,
-            Role::Full => self.full,
-            Role::Runnable => self.runnable,
-            Role::Compute => self.compute,
-            Role::Trouble => self.trouble,
-            _ => self.unknown,
-        }
+        let place = SIGNED.iter().position(|role| *role == paint);
+        self.signs[place.unwrap_or(SIGNED.len())]
     }
 }
 
@@ -113,14 +110,7 @@ pub(crate) static UNICODE: Glyphs = Glyphs {
     down: "▼",
     up: "▲",
     turn: "◆",
-    cpu: "▓",
-    read: "▒",
-    wait: "▁",
-    full: "■",
-    runnable: "░",
-    compute: "█",
-    trouble: "!",
-    unknown: "·",
+    signs: ["▓", "▒", "▁", "■", "░", "█", "!", "·"],
     ascii: false,
 };
 
@@ -152,14 +142,7 @@ pub(crate) static ASCII: Glyphs = Glyphs {
     down: "*",
     up: "^",
     turn: "*",
-    cpu: "#",
-    read: "r",
-    wait: "_",
-    full: "=",
-    runnable: ":",
-    compute: "@",
-    trouble: "!",
-    unknown: "?",
+    signs: ["#", "r", "_", "=", ":", "@", "!", "?"],
     ascii: true,
 };
 
@@ -189,10 +172,8 @@ mod tests {
 
     #[test]
     fn every_meaning_has_a_sign_of_its_own() {
-        use Role::{Compute, Cpu, Full, Read, Runnable, Trouble, Unknown, Wait};
         for glyphs in [&UNICODE, &ASCII] {
-            let mut signs = [Cpu, Read, Wait, Full, Runnable, Compute, Trouble, Unknown]
-                .map(|paint| glyphs.sign(paint));
+            let mut signs = glyphs.signs;
             signs.sort_unstable();
             assert!(signs.windows(2).all(|two| two[0] != two[1]), "{signs:?}");
         }

@@ -21,7 +21,7 @@ use super::panel::{self, Content, Inside};
 use super::state::Panel;
 use crate::config::Role::{Compute, Dim};
 use crate::model::rates::GpuRates;
-use detail::{detail, scrolled};
+use detail::detail;
 use no_gpu::no_gpu;
 use reported::reported;
 
@@ -93,7 +93,7 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
         [] => no_gpu(view, width, border),
         [gpu] if room >= 2 => {
             let lines = detail(view, gpu, width, border);
-            let shown = panel::window(lines.len(), room, scrolled(view).unwrap_or(0));
+            let shown = panel::window(lines.len(), room, view.scroll_of(Panel::Gpu));
             lines[shown].to_vec()
         }
         many if room == 1 && many.len() > 1 => vec![line::all_of(view, many, width)],

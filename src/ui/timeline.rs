@@ -200,12 +200,7 @@ fn rows(
     } else {
         room.saturating_sub(1)
     };
-    let first = if view.state.focus == Panel::Timeline {
-        view.state.scroll
-    } else {
-        0
-    };
-    let part = panel::window(workers.len(), slots, first);
+    let part = panel::window(workers.len(), slots, view.scroll_of(Panel::Timeline));
     if part.len() < workers.len() {
         // Those that hold up the others are always shown, then those of the loader that the other panels are of.
         let main = view.loader().map(|loader| loader.id);

@@ -183,11 +183,7 @@ fn table(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>> {
     lines.push(head.line());
     lines.extend(rows.iter().map(|row| expected(view, verdict, row, width)));
     let basis = "estimated from load time, step time and the CPUs free now; waits are longer if batches vary";
-    lines.extend(
-        format::wrap(basis, usize::from(width))
-            .iter()
-            .map(|part| view.row(width).text(Dim, part).line()),
-    );
+    lines.extend(view.paragraph(width, 0, (Dim, ""), (Dim, basis)));
     lines
 }
 

@@ -58,7 +58,7 @@ pub(super) fn detail(
             .map(|process| process_line(gpu, process, bare())),
     );
     lines.extend(outside(gpu, bare()));
-    if scrolled(view).is_some() {
+    if view.state.focus == Panel::Gpu {
         lines.extend(health(gpu, start("state")));
         lines.extend(missing(gpu, width, start));
         lines.extend(gpu.driver_time.map(|share| {
@@ -306,9 +306,4 @@ fn missing<'a>(
             row.line()
         })
         .collect()
-}
-
-/// Returns the scroll position of this panel; `None` while it is not focused.
-pub(super) fn scrolled(view: &View<'_>) -> Option<usize> {
-    (view.state.focus == Panel::Gpu).then_some(view.state.scroll)
 }
