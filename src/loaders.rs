@@ -432,10 +432,11 @@ mod tests {
         assert!(collective("broadcast_object_list") && !collective("all_reduce"));
         assert!(meaning("__next__", "mine.py").asks);
         assert!(!meaning("get_loss", "mine.py").asks);
-        // Of a batch of results.
-        assert!(
-            !meaning("get_batch_logps", "mine.py").asks && meaning("get_batch", "mine.py").asks
-        );
+        // They work on the results of a batch.
+        for of_results in ["get_batch_logps", "get_batch_statistics", "next_token_loss"] {
+            assert!(!meaning(of_results, "mine.py").asks, "{of_results}");
+        }
+        assert!(meaning("get_batch", "mine.py").asks && meaning("next_batch", "mine.py").asks);
         assert!(meaning("named_parameters", "torch/nn/modules/module.py").layer);
         assert!(meaning("backward", "torch/_tensor.py").trains);
         assert!(meaning("get", "queue.py").hands_over);

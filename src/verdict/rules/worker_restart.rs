@@ -12,9 +12,15 @@ pub(super) const RULE: Rule = Rule {
     picture: Picture::IdleWorkers,
     more_workers_help: false,
     what_if: false,
-    advice: |_| {
+    advice: |situation| {
+        let settings = situation.context.loader.map(|loader| &loader.settings);
+        let kept = settings.and_then(|settings| settings.persistent_workers) == Some(true);
         texts(&[
-            "persistent_workers=True keeps the workers from one epoch to the next",
+            if kept {
+                "make the DataLoader once, outside the loop over epochs: its workers end with it"
+            } else {
+                "persistent_workers=True keeps the workers from one epoch to the next"
+            },
             "make epochs longer, or the dataset quicker to import and to pickle",
         ])
     },
