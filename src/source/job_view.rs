@@ -123,10 +123,10 @@ impl JobView {
             self.targets = PollTargets::default();
         }
         let reports = self.reports.as_mut();
-        let reported = reports
+        let (reported, gaps) = reports
             .map(|reports| reports.take(&keys))
             .unwrap_or_default();
-        self.gaps.extend(reported.gaps());
+        self.gaps.extend(gaps);
         let ranks = self
             .ranks
             .iter_mut()
@@ -134,12 +134,12 @@ impl JobView {
             .zip(found);
         let ranks = ranks
             .map(|(view, placed)| {
-                let reported = reported.of(view.key);
+                let reported = reported.get(&view.key);
                 view.sample(&mut self.reader, &tree, &placed, &seen, reported)
             })
             .collect::<Vec<_>>();
         self.find_trainer(&ranks);
-        let access = |view: &RankView| match reported.of(view.key) {
+        let access = |view: &RankView| match reported.get(&view.key) {
             Some(reported) if reported.fresh => Tier::T3,
             _ => view.tier,
         };

@@ -27,7 +27,7 @@ use nix::sys::socket::{
 use crate::background::{lock, spawn};
 use crate::probe::{self, Message};
 use crate::source::clock::Clock;
-use crate::units::{Pid, nanoseconds};
+use crate::units::Pid;
 use report::Accounts;
 pub use report::ProbeReport;
 
@@ -67,12 +67,12 @@ impl Listener {
         let socket = Arc::new(UnixDatagram::from(socket));
         let accounts = Arc::new(Mutex::new(Accounts::default()));
         let stop = Arc::new(AtomicBool::new(false));
-        let listening = Listening {
-            socket: Arc::clone(&socket),
-            accounts: Arc::clone(&accounts),
-            stop: Arc::clone(&stop),
-        };
-        let thread = spawn("probe", move || listening.run())?;
+        let shared = (
+            Arc::clone(&socket),
+            Arc::clone(&accounts),
+            Arc::clone(&stop),
+        );
+        let thread = spawn("probe", move || listen(&shared.0, &shared.1, &shared.2))?;
         Ok(Self {
             address: format!("@{name}"),
             socket,
@@ -126,42 +126,33 @@ impl Drop for Listener {
     }
 }
 
-/// Locks the accounts, also after a thread panicked while it held the lock.
-/// The part of the listener that its thread owns.
-struct Listening {
-    socket: Arc<UnixDatagram>,
-    accounts: Arc<Mutex<Accounts>>,
-    stop: Arc<AtomicBool>,
-}
-
-impl Listening {
-    fn run(self) {
-        let mut buffer = vec![0; LARGEST];
-        let mut control = nix::cmsg_space!(UnixCredentials);
-        let own = rustix::process::getuid().as_raw();
-        let trusted = |uid: u32| uid == own || uid == 0 || own == 0;
-        loop {
-            let received = receive(&self.socket, &mut buffer, &mut control);
-            if self.stop.load(Ordering::Relaxed) {
+/// Receives until `stop` is set.
+fn listen(socket: &UnixDatagram, accounts: &Mutex<Accounts>, stop: &AtomicBool) {
+    let mut buffer = vec![0; LARGEST];
+    let mut control = nix::cmsg_space!(UnixCredentials);
+    let own = rustix::process::getuid().as_raw();
+    let trusted = |uid: u32| uid == own || uid == 0 || own == 0;
+    loop {
+        let received = receive(socket, &mut buffer, &mut control);
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let message = match received {
+            Ok(received) => received
+                .filter(|(_, sender)| trusted(sender.uid()))
+                .and_then(|(length, sender)| {
+                    Some((Pid(sender.pid()), Message::parse(&buffer[..length])?))
+                }),
+            Err(Errno::EINTR) => continue,
+            Err(error) => {
+                lock(accounts).broken = Some(error);
                 return;
             }
-            let message = match received {
-                Ok(received) => received
-                    .filter(|(_, sender)| trusted(sender.uid()))
-                    .and_then(|(length, sender)| {
-                        Some((Pid(sender.pid()), Message::parse(&buffer[..length])?))
-                    }),
-                Err(Errno::EINTR) => continue,
-                Err(error) => {
-                    lock(&self.accounts).broken = Some(error);
-                    return;
-                }
-            };
-            let mut accounts = lock(&self.accounts);
-            match message {
-                Some((pid, message)) => accounts.add(pid, message, probe::now()),
-                None => accounts.refuse(),
-            }
+        };
+        let mut accounts = lock(accounts);
+        match message {
+            Some((pid, message)) => accounts.add(pid, message, probe::now()),
+            None => accounts.refuse(),
         }
     }
 }
@@ -194,21 +185,20 @@ fn receive(
 /// Converts times of the protocol's clock to times of the sources' clock.
 #[derive(Debug, Clone, Copy)]
 pub struct ProbeClock {
-    /// Start of the sources' clock, in nanoseconds of the protocol's clock.
-    start: u64,
+    /// Start of the sources' clock, on the protocol's clock.
+    start: Duration,
 }
 
 impl ProbeClock {
     pub fn new(clock: Clock) -> Self {
-        let since = nanoseconds(clock.since_start());
         Self {
-            start: probe::now().saturating_sub(since),
+            start: Duration::from_nanos(probe::now()).saturating_sub(clock.since_start()),
         }
     }
 
     /// Returns the time since the sources' clock started; 0 for earlier times.
-    pub fn at(self, time: u64) -> Duration {
-        Duration::from_nanos(time.saturating_sub(self.start))
+    pub fn at(self, time: Duration) -> Duration {
+        time.saturating_sub(self.start)
     }
 }
 

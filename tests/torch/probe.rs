@@ -50,7 +50,7 @@ fn heard(listener: &Listener, mut child: Child) -> ProbeReport {
         if let Some(mut report) = listener.take(pid) {
             let mut steps = all.take().map(|before| before.steps).unwrap_or_default();
             steps.append(&mut report.steps);
-            let done = report.totals.last_number == Some(49);
+            let done = report.last_number == Some(49);
             all = Some(ProbeReport { steps, ..report });
             if done {
                 break;
@@ -84,14 +84,14 @@ def train(batch):
 {around}"
         );
         let report = heard(&listener, start(python, &listener, &script));
-        let totals = report.totals;
+        let totals = &report.totals;
         assert_eq!((totals.steps, totals.lost), (50, 0));
         assert_eq!(report.steps.len(), 50);
         assert!(report.steps.iter().map(|step| step.number).eq(0..50));
         assert!(totals.waited >= Duration::from_millis(100), "{totals:?}");
         assert!(totals.stepped >= Duration::from_millis(50), "{totals:?}");
         assert_eq!(
-            (totals.busy, totals.queue, report.misdated),
+            (totals.busy, report.queue, report.misdated),
             (None, None, 0)
         );
     });
@@ -122,12 +122,7 @@ assert lost == 2, lost",
         );
         let report = heard(&listener, start(python, &listener, &script));
         assert_eq!((report.totals.steps, report.totals.lost), (48, 2));
-        assert!(
-            report
-                .totals
-                .queue
-                .is_some_and(|queue| queue.ready_sum == 96)
-        );
+        assert!(report.queue.is_some_and(|queue| queue.ready_sum == 96));
     });
 }
 

@@ -28,18 +28,6 @@ pub(super) struct Reports {
     ended: BTreeMap<ProcessKey, u64>,
 }
 
-/// Reports of all ranks so far.
-#[derive(Debug, Default)]
-pub(super) struct AllReported {
-    ranks: BTreeMap<ProcessKey, RankReported>,
-    /// Steps whose times are from another clock.
-    misdated: u64,
-    /// Datagrams from any sender that were not a message of the job.
-    refused: u64,
-    /// Why no more reports can be received. `None` while they can.
-    broken: Option<Errno>,
-}
-
 /// Reports of one rank so far.
 #[derive(Debug)]
 pub(super) struct RankReported {
@@ -63,98 +51,87 @@ impl Reports {
         }
     }
 
-    /// Takes what these processes reported.
-    pub(super) fn take(&mut self, ranks: &[ProcessKey]) -> AllReported {
-        let mut all = AllReported {
-            refused: self.listener.refused(),
-            broken: self.listener.broken(),
-            ..AllReported::default()
-        };
+    /// Takes what these processes reported, with gaps for reports that cannot be used and for those that cannot be
+    /// received any more.
+    pub(super) fn take(
+        &mut self,
+        ranks: &[ProcessKey],
+    ) -> (BTreeMap<ProcessKey, RankReported>, Vec<Gap>) {
+        let (mut all, mut misdated) = (BTreeMap::new(), 0_u64);
+        let broken = self.listener.broken();
         for key in ranks {
             let Some(report) = self.listener.take(key.pid) else {
                 continue;
             };
-            all.misdated = all.misdated.saturating_add(report.misdated);
+            misdated = misdated.saturating_add(report.misdated);
             let ended = self.ended.entry(*key).or_default();
             *ended += report.steps.len() as u64 + report.dropped;
             let ended = *ended;
             if let Some(mut reported) = self.reported(report, ended) {
-                reported.fresh &= all.broken.is_none();
-                all.ranks.insert(*key, reported);
+                reported.fresh &= broken.is_none();
+                all.insert(*key, reported);
             }
         }
-        all
+        (all, gaps(misdated, self.listener.refused(), broken))
     }
 
     fn reported(&self, report: ProbeReport, ended: u64) -> Option<RankReported> {
-        let totals = report.totals;
-        let last_number = totals.last_number?;
+        let last_number = report.last_number?;
+        let at = |time| self.timeline.at(time);
         let wait = |step: &Step| Wait {
-            from: self.timeline.at(step.wait_from),
-            to: self.timeline.at(step.wait_to),
+            from: at(Duration::from_nanos(step.wait_from)),
+            to: at(Duration::from_nanos(step.wait_to)),
             batch: Some(step.number),
             first: None,
             begins: false,
         };
-        let last_to = self.timeline.at(totals.last_to);
-        let steps = u32::try_from(totals.steps).unwrap_or(u32::MAX).max(1);
-        let usual = totals.waited.saturating_add(totals.stepped) / steps;
-        let silence = self.clock.since_start().saturating_sub(last_to);
+        let reported = Reported {
+            first_from: at(report.totals.first_from),
+            last_to: at(report.totals.last_to),
+            device: report.device,
+            notice: report.notice,
+            ..report.totals
+        };
+        let steps = u32::try_from(reported.steps).unwrap_or(u32::MAX).max(1);
+        let usual = reported.waited.saturating_add(reported.stepped) / steps;
+        let silence = self.clock.since_start().saturating_sub(reported.last_to);
         Some(RankReported {
             fresh: silence <= SILENT_AFTER.max(usual.saturating_mul(SILENT_STEPS)),
+            reported,
             waits: Tail::new(ended, report.steps.iter().map(wait)),
             rank: report.rank,
-            queue: totals.queue,
+            queue: report.queue,
             batches: BatchCount {
                 count: last_number.saturating_add(1),
                 source: BatchClock::Probe,
-            },
-            reported: Reported {
-                steps: totals.steps,
-                lost: totals.lost,
-                waited: totals.waited,
-                stepped: totals.stepped,
-                copy: totals.copy,
-                busy: totals.busy,
-                idle: totals.idle,
-                overrun: totals.overrun,
-                first_from: self.timeline.at(totals.first_from),
-                last_to,
-                device: report.device,
-                notice: report.notice,
             },
         })
     }
 }
 
-impl AllReported {
-    pub(super) fn of(&self, rank: ProcessKey) -> Option<&RankReported> {
-        self.ranks.get(&rank)
-    }
-
-    /// Returns gaps for reports that cannot be used and for reports that cannot be received any more.
-    pub(super) fn gaps(&self) -> Vec<Gap> {
-        let gap = |reason, hint: &str| Gap::new("probe", reason, hint);
-        let misdated = (self.misdated > 0).then(|| {
-            gap(
-                format!("{} steps reported with times in the future", self.misdated),
-                "use CLOCK_MONOTONIC in nanoseconds (see docs/probe.md)",
-            )
-        });
-        let refused = (self.refused > 0).then(|| {
-            gap(
-                format!("messages refused so far: {}", self.refused),
-                "they were unreadable or another user's; ss -xp lists who has the socket open",
-            )
-        });
-        let broken = self.broken.map(|error| {
-            gap(
-                format!("the job's reports cannot be received: {}", error.desc()),
-                "waits are observed from outside; start the command again for exact ones",
-            )
-        });
-        [misdated, refused, broken].into_iter().flatten().collect()
-    }
+/// `misdated`: steps whose times are from another clock. `refused`: datagrams from any sender that were not a message of
+/// the job.
+fn gaps(misdated: u64, refused: u64, broken: Option<Errno>) -> Vec<Gap> {
+    let gap = |reason, hint: &str| Gap::new("probe", reason, hint);
+    let misdated = (misdated > 0).then(|| {
+        gap(
+            format!("{misdated} steps reported with times in the future"),
+            "use CLOCK_MONOTONIC in nanoseconds (see docs/probe.md)",
+        )
+    });
+    let refused = (refused > 0).then(|| {
+        gap(
+            format!("messages refused so far: {refused}"),
+            "they were unreadable or another user's; ss -xp lists who has the socket open",
+        )
+    });
+    let broken = broken.map(|error| {
+        gap(
+            format!("the job's reports cannot be received: {}", error.desc()),
+            "waits are observed from outside; start the command again for exact ones",
+        )
+    });
+    [misdated, refused, broken].into_iter().flatten().collect()
 }
 
 #[cfg(test)]
@@ -167,12 +144,8 @@ mod tests {
 
     #[test]
     fn lost_reports_are_gaps() {
-        let reported = AllReported {
-            refused: 3,
-            broken: Some(Errno::ENOTSOCK),
-            ..AllReported::default()
-        };
-        let reasons: Vec<String> = reported.gaps().into_iter().map(|gap| gap.reason).collect();
+        let reasons = gaps(0, 3, Some(Errno::ENOTSOCK)).into_iter();
+        let reasons: Vec<String> = reasons.map(|gap| gap.reason).collect();
         assert_eq!(
             reasons,
             [
@@ -180,7 +153,7 @@ mod tests {
                 "the job's reports cannot be received: Socket operation on non-socket"
             ]
         );
-        assert_eq!(AllReported::default().gaps(), []);
+        assert_eq!(gaps(0, 0, None), []);
     }
 
     #[test]
@@ -205,7 +178,7 @@ mod tests {
                 writer.step(&step(number));
                 writer.flush();
                 number += 1;
-                if let Some(reported) = reports.take(&[key]).of(key) {
+                if let Some(reported) = reports.take(&[key]).0.get(&key) {
                     return reported.fresh;
                 }
                 std::thread::yield_now();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 
 use crate::probe::{Cached, Message, Step};
-use crate::sample::{DeviceTime, QueueSource, QueueTally};
+use crate::sample::{DeviceTime, QueueSource, QueueTally, Reported};
 use crate::units::{Pid, keep_newest};
 
 /// Maximum number of steps of one process that wait to be taken: half a minute at two thousand steps a second.
@@ -25,7 +25,12 @@ pub struct ProbeReport {
     pub steps: VecDeque<Step>,
     /// Steps since they were last taken that are in the sums but not in the list, because they were not taken in time.
     pub dropped: u64,
-    pub totals: Totals,
+    /// Sums since it started to report, or since its step numbers restarted. Times are of the protocol's clock.
+    pub totals: Reported,
+    /// Number of the newest step. `None` before the first.
+    pub last_number: Option<u64>,
+    /// Batches that were ready when the trainer asked for one. `None` if no step reported it.
+    pub queue: Option<QueueTally>,
     /// Steps that are not counted because their times are in the future: measured by another clock than the protocol's.
     pub misdated: u64,
     pub rank: Option<u32>,
@@ -41,43 +46,18 @@ pub struct ProbeReport {
     pub notice: Option<String>,
 }
 
-/// Sums since the process started to report. They restart when its step numbers do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
-    /// Number of steps whose report was received.
-    pub steps: u64,
-    /// Number of steps whose report was not received: gaps in their numbers, or the number that the writer could not
-    /// send, whichever is larger. Both count the same steps.
-    pub lost: u64,
-    pub waited: Duration,
-    pub stepped: Duration,
-    /// `None` if no step reported it.
-    pub copy: Option<DeviceTime>,
-    pub busy: Option<DeviceTime>,
-    /// Part of the waits in which the device was idle: lost time.
-    pub idle: Option<DeviceTime>,
-    /// Time that the device computed for a step beyond the step's own length.
-    pub overrun: Duration,
-    /// Batches that were ready when the trainer asked for one. `None` if no step reported it.
-    pub queue: Option<QueueTally>,
-    /// Number of the newest step. `None` before the first.
-    pub last_number: Option<u64>,
-    /// When the first step's wait began and the newest step ended, on the protocol's clock.
-    pub first_from: u64,
-    pub last_to: u64,
-}
-
-impl Totals {
+impl ProbeReport {
     fn add(&mut self, step: &Step) {
         let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from));
         let waited = between(step.wait_from, step.wait_to);
         let stepped = between(step.wait_to, step.step_to);
-        if self.steps == 0 {
-            self.first_from = step.wait_from;
+        let totals = &mut self.totals;
+        if totals.steps == 0 {
+            totals.first_from = Duration::from_nanos(step.wait_from);
         }
-        self.steps += 1;
-        self.waited = self.waited.saturating_add(waited);
-        self.stepped = self.stepped.saturating_add(stepped);
+        totals.steps += 1;
+        totals.waited = totals.waited.saturating_add(waited);
+        totals.stepped = totals.stepped.saturating_add(stepped);
         let add = |sum: &mut Option<DeviceTime>, took: Option<u64>| {
             if let Some(took) = took.map(Duration::from_nanos) {
                 let sum = sum.get_or_insert_default();
@@ -85,12 +65,13 @@ impl Totals {
                 sum.of = sum.of.saturating_add(waited).saturating_add(stepped);
             }
         };
-        add(&mut self.copy, step.copy);
-        add(&mut self.busy, step.busy);
-        let waited = step.wait_to.saturating_sub(step.wait_from);
-        add(&mut self.idle, step.idle.map(|idle| idle.min(waited)));
+        add(&mut totals.copy, step.copy);
+        add(&mut totals.busy, step.busy);
+        let most = step.wait_to.saturating_sub(step.wait_from);
+        add(&mut totals.idle, step.idle.map(|idle| idle.min(most)));
         let busy = Duration::from_nanos(step.busy.unwrap_or_default());
-        self.overrun = self.overrun.saturating_add(busy.saturating_sub(stepped));
+        totals.overrun = totals.overrun.saturating_add(busy.saturating_sub(stepped));
+        totals.last_to = Duration::from_nanos(step.step_to);
         if let Some(ready) = step.ready {
             let queue = self.queue.get_or_insert(QueueTally {
                 source: QueueSource::Probe,
@@ -99,7 +80,6 @@ impl Totals {
             queue.count(ready);
         }
         self.last_number = Some(step.number);
-        self.last_to = step.step_to;
     }
 }
 
@@ -143,7 +123,7 @@ impl Accounts {
             dropped,
             ..account.report.clone()
         };
-        if let Some(queue) = &mut report.totals.queue {
+        if let Some(queue) = &mut report.queue {
             queue.capacity = account.capacity;
         }
         Some(report)
@@ -180,19 +160,19 @@ impl Account {
                 report.misdated += 1;
                 continue;
             }
-            match report.totals.last_number {
+            match report.last_number {
                 Some(last) if step.number > last => {
                     self.gaps = self.gaps.saturating_add(step.number - last - 1);
                 }
                 Some(_) => {
                     // The loop restarted, or the PID was reused by another process.
-                    report.totals = Totals::default();
+                    (report.totals, report.queue) = (Reported::default(), None);
                     report.cached = message.cached;
                     self.gaps = 0;
                 }
                 None => {}
             }
-            report.totals.add(&step);
+            report.add(&step);
             report.dropped += u64::from(keep_newest(&mut report.steps, step, STEPS));
         }
         report.totals.lost = self.gaps.max(message.lost);
@@ -239,7 +219,7 @@ mod tests {
         assert_eq!(report.totals.stepped, Duration::from_millis(9));
         assert_eq!(
             (report.totals.first_from, report.totals.last_to),
-            (0, 12_000_000)
+            (Duration::ZERO, Duration::from_millis(12))
         );
         assert_eq!(accounts.take(Pid(8)), None);
     }
@@ -252,9 +232,9 @@ mod tests {
         accounts.add(Pid(7), message(2, [step(3)]), SECOND);
         assert_eq!(accounts.take(Pid(7)).unwrap().totals.lost, 2);
         accounts.add(Pid(7), message(2, [step(7)]), SECOND);
-        let totals = accounts.take(Pid(7)).unwrap().totals;
-        assert_eq!((totals.lost, totals.steps), (5, 3));
-        assert_eq!(totals.last_number, Some(7));
+        let report = accounts.take(Pid(7)).unwrap();
+        assert_eq!((report.totals.lost, report.totals.steps), (5, 3));
+        assert_eq!(report.last_number, Some(7));
         // A writer that cannot number its lost steps reports how many there were.
         accounts.add(Pid(7), message(9, [step(8)]), SECOND);
         assert_eq!(accounts.take(Pid(7)).unwrap().totals.lost, 9);
@@ -298,14 +278,15 @@ mod tests {
         };
         let steps = [step(0), timed(1, 2_000_000), timed(2, 5_000_000)];
         accounts.add(Pid(7), message(0, steps), SECOND);
-        let totals = accounts.take(Pid(7)).unwrap().totals;
+        let report = accounts.take(Pid(7)).unwrap();
+        let totals = &report.totals;
         let ms = Duration::from_millis;
         assert_eq!(totals.copy, None);
         let busy = totals.busy.unwrap();
         assert_eq!((busy.took, busy.of), (ms(7), ms(8)));
         assert_eq!(totals.overrun, ms(2));
         assert_eq!(totals.idle, None);
-        let queue = totals.queue.unwrap();
+        let queue = report.queue.unwrap();
         assert_eq!((queue.polls, queue.empty, queue.ready_sum), (2, 0, 4));
     }
 

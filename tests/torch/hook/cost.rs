@@ -63,7 +63,7 @@ print(hook / hand)";
 fn a_batch_costs_little() {
     each_interpreter(Share::Whole, |python| {
         let (cost, run) = cost(python, "");
-        let totals = run.report().totals;
+        let totals = &run.report().totals;
         // On a busy machine, the reader is late and much is lost.
         assert!(totals.steps >= 5_000, "it was timed: {totals:?}");
         assert!(cost < MAX_COST, "{python}: {cost} times by hand");

@@ -81,7 +81,7 @@ fn run(python: &str, arguments: &[&str]) -> BTreeMap<Pid, (OwnFigures, ProbeRepo
     for (own, report) in own.values() {
         assert_eq!(report.notice, None);
         assert_eq!(report.rank, own.rank);
-        let totals = report.totals;
+        let totals = &report.totals;
         assert_eq!((totals.steps, totals.lost), (own.batches, 0), "{python}");
         let numbers = report.steps.iter().map(|step| step.number);
         assert!(numbers.eq(0..own.batches));

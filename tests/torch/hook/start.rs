@@ -115,7 +115,7 @@ fn any_iterable_can_be_watched_and_without_pipetop_the_script_runs_as_well() {
         let stand = HookSession::new();
         let run = stand.run(&mut short(python, WATCHED));
         assert_eq!(run.words(), (Some(0), "True\n".to_owned(), String::new()));
-        let totals = run.report().totals;
+        let totals = &run.report().totals;
         assert_eq!((totals.steps, totals.lost), (22, 0));
         assert!(totals.waited >= Duration::from_millis(80), "{totals:?}");
         assert!(totals.stepped >= Duration::from_millis(20), "{totals:?}");

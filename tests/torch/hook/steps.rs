@@ -14,7 +14,7 @@ fn exact(situation: &str, also: impl Fn(&Run, &Truth) + Sync) {
         let run = stand.run(&mut job(python, situation));
         let truth = run.truth();
         let report = run.report();
-        let totals = report.totals;
+        let totals = &report.totals;
         assert!(truth.hooked);
         assert_eq!(report.notice, None);
         assert_eq!((totals.steps, totals.lost), (truth.batches, 0), "{python}");
@@ -52,7 +52,7 @@ fn exact(situation: &str, also: impl Fn(&Run, &Truth) + Sync) {
 
 /// Returns the mean number of ready batches, and the capacity.
 fn ready(run: &Run) -> (f64, Option<u32>) {
-    let queue = run.report().totals.queue.expect("ready batches are told");
+    let queue = run.report().queue.expect("ready batches are told");
     (queue.ready_sum as f64 / queue.polls as f64, queue.capacity)
 }
 
@@ -60,7 +60,7 @@ fn ready(run: &Run) -> (f64, Option<u32>) {
 fn in_the_main_process() {
     exact("main", |run, truth| {
         assert_eq!(truth.batches, 30);
-        assert_eq!(run.report().totals.queue, None, "there is no queue");
+        assert_eq!(run.report().queue, None, "there is no queue");
     });
 }
 
@@ -132,7 +132,7 @@ fn the_share_of_waiting_is_what_the_script_finds_over_200_batches() {
             let truth = run.truth();
             let truly = truth.seen.and_then(|share| share.as_f64());
             let truly = truly.expect("a share");
-            let totals = run.report().totals;
+            let totals = &run.report().totals;
             let told = totals.waited.as_secs_f64() / (totals.waited + totals.stepped).as_secs_f64();
             println!("{python}: waiting for {told:.5} of the time, truly {truly:.5}");
             assert!((0.1..0.9).contains(&truly), "{truly}");

@@ -45,7 +45,7 @@ impl TrainerReports {
         self.rank = report.rank.or(self.rank);
         self.workers.extend(report.workers);
         self.pins.extend(report.pin);
-        let queue = report.totals.queue;
+        let queue = report.queue;
         self.capacities
             .extend(queue.and_then(|queue| queue.capacity));
         self.cached = report.cached.or(self.cached);
