@@ -1,6 +1,7 @@
-//! The watched job, read once per interval: its processes, and every counter of each.
+//! The watched job, read once per interval: its processes and every counter of each, its control group, and the devices of
+//! its files.
 //!
-//! Sets the targets of the poller. Must not depend on the machine around the job.
+//! Sets the targets of the poller. Must not depend on the rest of the machine or on other jobs.
 
 mod builtin;
 mod other;
@@ -9,19 +10,22 @@ mod reports;
 mod slots;
 mod starter;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::job::{Candidate, Loader, Process, Tree};
-use crate::sample::{Gap, JobSample, RankSample, Run, Tier};
+use crate::job::{Candidate, Tree};
+use crate::sample::{Gap, JobSample, PressureSample, RankSample, Run, Tier};
+use crate::source::cgroup::Cgroup;
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
+use crate::source::disk::{Storage, storage_of_open_files};
 use crate::source::poll::{PollTargets, PollerHandle, Seen};
 use crate::source::probe::Listener;
 use crate::source::process::ProcessReader;
-use crate::source::python::PythonError;
 use crate::source::run;
-use crate::units::ProcessKey;
+use crate::units::{Pid, ProcessKey};
 use rank::RankView;
 use reports::Reports;
 use starter::Starter;
@@ -29,69 +33,120 @@ use starter::Starter;
 /// What seldom changes is read every this many intervals.
 const THOROUGH: u64 = 5;
 
+/// Shortest time between two reads of the files that are open.
+const SLOW_PAUSE: Duration = Duration::from_secs(5);
+/// Maximum number of workers whose open files are read: those of a loader read the same data.
+const WORKERS_READ: usize = 4;
+
 /// Reads one job until it ends.
 #[derive(Debug)]
 pub struct JobView {
     proc_root: PathBuf,
+    sys_root: PathBuf,
     reader: ProcessReader,
     discovery: Discovery,
     polls: PollerHandle,
     reports: Option<Reports>,
+    cgroup: Cgroup,
     command: String,
     /// Read once.
     run: Option<Run>,
+    /// The trainers that the job started with.
+    first_ranks: Vec<ProcessKey>,
     ranks: Vec<RankView>,
     starter: Option<Starter>,
     targets: PollTargets,
-    frozen: bool,
     tick: u64,
     last: Option<JobSample>,
+    /// Those of the last reading of its processes.
     gaps: Vec<Gap>,
+    /// Whole devices, by their names in `/proc/diskstats`.
+    devices: BTreeSet<String>,
+    device_gap: Option<Gap>,
+    devices_read_at: Option<Duration>,
 }
 
 impl JobView {
-    /// Starts to watch `job`, which may report its steps to `probe`.
+    /// Starts to watch `job`, whose first rank is `first`, and which may report its steps to `probe`.
     ///
     /// # Errors
     /// Returns an error if no thread can be started.
     pub fn attach(
         proc_root: &Path,
+        sys_root: &Path,
         clock: Clock,
-        job: &Candidate,
+        (job, first): (&Candidate, ProcessKey),
         probe: Option<Arc<Listener>>,
     ) -> std::io::Result<Self> {
         Ok(Self {
             proc_root: proc_root.to_owned(),
+            sys_root: sys_root.to_owned(),
             reader: ProcessReader::new(proc_root),
             discovery: Discovery::new(proc_root),
             polls: PollerHandle::start(proc_root, clock)?,
             reports: probe.map(|probe| Reports::new(probe, clock)),
+            cgroup: Cgroup::new(proc_root, sys_root, first.pid),
             command: job.command.clone(),
             run: None,
+            first_ranks: job.ranks.clone(),
             ranks: job.ranks.iter().copied().map(RankView::new).collect(),
             starter: job.starter.map(|key| Starter::new(key, clock)),
             targets: PollTargets::default(),
-            frozen: false,
             tick: 0,
             last: None,
             gaps: vec![],
+            devices: BTreeSet::new(),
+            device_gap: None,
+            devices_read_at: None,
         })
     }
 
-    /// Reads everything. After the job's end, returns the last reading, marked as ended; `None` if the job ended before
-    /// the first reading, or cannot be read so far, as a gap says.
-    pub fn read(&mut self) -> Option<JobSample> {
+    /// Reads everything; also returns the pressure within the job's control group, if known. After the job's end, returns
+    /// the last reading, marked as ended; `None` if the job ended before the first reading, or cannot be read so far, as
+    /// a gap says.
+    pub fn read(
+        &mut self,
+        now: Duration,
+        gaps: &mut Vec<Gap>,
+    ) -> Option<(JobSample, Option<PressureSample>)> {
+        let group = self.cgroup.read();
+        let frozen = group.cgroup.as_ref().and_then(|group| group.frozen);
+        let job = self.read_processes(frozen == Some(true));
+        gaps.extend_from_slice(&self.gaps);
+        let mut job = job?;
+        if job.ended {
+            return Some((job, None));
+        }
+        let recently = |at: Duration| now.saturating_sub(at) < SLOW_PAUSE;
+        if !self.devices_read_at.is_some_and(recently) {
+            self.devices_read_at = Some(now);
+            // The workers read the data; a trainer without workers reads it itself.
+            let loaders = job.ranks.iter().flat_map(|rank| &rank.loaders);
+            let workers = loaders.flat_map(|loader| &loader.workers);
+            let workers = workers.map(|worker| worker.key.pid).take(WORKERS_READ);
+            self.read_devices(workers.chain([job.key.pid]));
+        }
+        gaps.extend(group.gaps);
+        gaps.extend(self.device_gap.clone());
+        job.cgroup = group.cgroup;
+        Some((job, group.pressure))
+    }
+
+    /// `frozen`: whether the job's control group is, which the next polls take into account.
+    fn read_processes(&mut self, frozen: bool) -> Option<JobSample> {
         let thorough = self.tick.is_multiple_of(THOROUGH);
         self.tick += 1;
         let keys: Vec<ProcessKey> = self.ranks.iter().map(|rank| rank.key).collect();
         let processes = self.discovery.family(&keys, thorough);
         let tree = Tree::new(&processes);
-        let views = self.ranks.iter();
-        let views =
-            views.filter(|view| tree.get(view.key.pid).is_some_and(|now| goes_on(view, now)));
-        let alive: Vec<ProcessKey> = views.map(|view| view.key).collect();
-        let alive = |key: &ProcessKey| alive.contains(key);
-        if !keys.iter().any(alive) {
+        let mut found = Vec::new();
+        for view in &mut self.ranks {
+            if let Some(trainer) = tree.get(view.key.pid).filter(|now| view.is(now)) {
+                let loaders = view.follow(&mut self.reader, &tree, trainer, thorough);
+                found.push((view, trainer, loaders));
+            }
+        }
+        if found.is_empty() {
             if let Some(gap) = self.discovery.gap() {
                 // A process that cannot be read now has not ended.
                 self.gaps = vec![gap.clone()];
@@ -101,43 +156,38 @@ impl JobView {
             last.ended = true;
             return Some(last.clone());
         }
-        let mut found = Vec::new();
-        for view in self.ranks.iter_mut().filter(|view| alive(&view.key)) {
-            if let Some(trainer) = tree.get(view.key.pid) {
-                found.push(view.follow(&mut self.reader, &tree, trainer, thorough));
-            }
+        // What another user's process is blocked in cannot be read.
+        let readable = found.iter().filter(|(view, ..)| view.tier > Tier::T0);
+        let targets = PollTargets {
+            ranks: readable
+                .map(|(view, trainer, loaders)| view.watched(trainer, loaders))
+                .collect(),
+            frozen,
+        };
+        if targets != self.targets {
+            self.polls.watch(targets.clone());
+            self.targets = targets;
         }
-        self.publish_polls(&found, alive);
         let seen = self.polls.take();
-        self.gaps = python_gaps(&seen);
+        self.gaps = python_gap(&seen).into_iter().collect();
         self.gaps.extend(self.discovery.gap().cloned());
-        self.gaps.extend(
-            self.ranks
-                .iter()
-                .filter_map(|view| view.gap.clone())
-                .take(1),
-        );
+        self.gaps
+            .extend(found.iter().find_map(|(view, ..)| view.gap.clone()));
         if let Some(gap) = &seen.gap {
             self.gaps.push(gap.clone());
             // Try again at the next reading.
             self.targets = PollTargets::default();
         }
         let reports = self.reports.as_mut();
-        let (reported, gaps) = reports
+        let (reported, unusable) = reports
             .map(|reports| reports.take(&keys))
             .unwrap_or_default();
-        self.gaps.extend(gaps);
-        let ranks = self
-            .ranks
-            .iter_mut()
-            .filter(|view| alive(&view.key))
-            .zip(found);
-        let ranks = ranks
-            .map(|(view, placed)| {
-                let reported = reported.get(&view.key);
-                view.sample(&mut self.reader, &tree, &placed, &seen, reported)
-            })
-            .collect::<Vec<_>>();
+        self.gaps.extend(unusable);
+        let ranks = found.into_iter().map(|(view, trainer, loaders)| {
+            let reported = reported.get(&view.key);
+            view.sample(&mut self.reader, &tree, trainer, &loaders, &seen, reported)
+        });
+        let ranks: Vec<RankSample> = ranks.collect();
         self.find_trainer(&ranks);
         let access = |view: &RankView| match reported.get(&view.key) {
             Some(reported) if reported.fresh => Tier::T3,
@@ -177,9 +227,32 @@ impl JobView {
         }
     }
 
-    /// Says whether the job's control group is frozen, which the next polls take into account.
-    pub fn set_frozen(&mut self, frozen: bool) {
-        self.frozen = frozen;
+    fn read_devices(&mut self, readers: impl Iterator<Item = Pid>) {
+        let device = |holder| match holder {
+            Storage::Device(name) => Some(name),
+            Storage::FileSystem(_) => None,
+        };
+        // Processes that end meanwhile are handled at the next call.
+        self.device_gap = None;
+        for pid in readers {
+            match storage_of_open_files(&self.proc_root, &self.sys_root, pid) {
+                Ok(found) => self.devices.extend(found.into_iter().filter_map(device)),
+                Err(gap) => self.device_gap = Some(gap),
+            }
+        }
+    }
+
+    pub fn ended(&self) -> bool {
+        self.last.as_ref().is_some_and(|job| job.ended)
+    }
+
+    pub fn first_ranks(&self) -> &[ProcessKey] {
+        &self.first_ranks
+    }
+
+    /// Returns the devices that the job has read from, as far as known.
+    pub fn devices(&self) -> &BTreeSet<String> {
+        &self.devices
     }
 
     /// Returns the job's processes as found for the last reading.
@@ -187,50 +260,15 @@ impl JobView {
         &self.discovery
     }
 
-    /// Returns the gaps of the last reading.
-    pub fn gaps(&self) -> &[Gap] {
-        &self.gaps
-    }
-
     /// Returns the number of late polls so far.
     pub fn late(&self) -> u64 {
         self.polls.late()
     }
-
-    fn publish_polls(
-        &mut self,
-        placed: &[Vec<(u64, Loader)>],
-        alive: impl Fn(&ProcessKey) -> bool,
-    ) {
-        let views = self.ranks.iter().filter(|view| alive(&view.key));
-        let ranks = views
-            .zip(placed)
-            // What another user's process is blocked in cannot be read.
-            .filter(|(view, _)| view.tier > Tier::T0)
-            .map(|(view, loaders)| view.watched(loaders));
-        let targets = PollTargets {
-            ranks: ranks.collect(),
-            frozen: self.frozen,
-        };
-        if targets != self.targets {
-            self.polls.watch(targets.clone());
-            self.targets = targets;
-        }
-    }
-}
-
-/// Returns whether this process is still the trainer: it has not ended, nor become another program than Python.
-fn goes_on(view: &RankView, now: &Process) -> bool {
-    let replaced = view.began_as_python == Some(true) && now.runs_python == Some(false);
-    now.key == view.key && now.state != 'Z' && !replaced
 }
 
 /// Returns why there are no stacks of a trainer, once for all ranks.
-fn python_gaps(seen: &Seen) -> Vec<Gap> {
-    let errors = seen
-        .mains
-        .values()
-        .filter_map(|main| main.python_error.as_ref());
-    let gap = |error: &PythonError| Gap::new("python", error.to_string(), error.hint());
-    errors.map(gap).take(1).collect()
+fn python_gap(seen: &Seen) -> Option<Gap> {
+    let mut mains = seen.mains.values();
+    let error = mains.find_map(|main| main.python_error.as_ref())?;
+    Some(Gap::new("python", error.to_string(), error.hint()))
 }

@@ -6,7 +6,6 @@
 mod common;
 mod launched;
 mod options;
-mod watched;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,6 +21,7 @@ use crate::source::discovery::Discovery;
 use crate::source::disk::Disks;
 use crate::source::gpu::{Gpus, Users};
 use crate::source::host::{Host, Own};
+use crate::source::job_view::JobView;
 use crate::source::nvml::release::in_first_namespace;
 use crate::source::open_files::FilesReader;
 use crate::source::other_programs::OtherPrograms;
@@ -31,7 +31,6 @@ use crate::units::{Pid, ProcessKey};
 pub use common::Common;
 use launched::LaunchSearch;
 pub use options::{Options, Tee};
-use watched::AttachedJob;
 
 /// Shortest time between two searches of the whole machine for a job.
 const SEARCH_PAUSE: Duration = Duration::from_secs(2);
@@ -119,7 +118,7 @@ struct SamplerState {
     processes: Processes,
     others: OtherPrograms,
     boot_ticks: Option<u64>,
-    watched: Option<AttachedJob>,
+    watched: Option<JobView>,
     /// What the newest job's Python runs.
     script: Option<String>,
     /// The target before a job was chosen from the list.
@@ -235,7 +234,7 @@ impl SamplerState {
         let now = self.clock.since_start();
         self.search_below(now);
         let launched = matches!(self.options.target, Target::Launched(_) | Target::Below(_));
-        if !launched && self.watched.as_ref().is_none_or(AttachedJob::ended) {
+        if !launched && self.watched.as_ref().is_none_or(JobView::ended) {
             let recently = |at: Duration| now.saturating_sub(at) < SEARCH_PAUSE;
             if !self.searched_at.is_some_and(recently) {
                 self.searched_at = Some(now);
@@ -254,12 +253,12 @@ impl SamplerState {
         let job = job.map(|(job, _)| job);
         let watched = self.watched.as_ref();
         let devices = watched.map(|watched| watched.devices().clone());
-        let late = watched.map_or(0, AttachedJob::late);
+        let late = watched.map_or(0, JobView::late);
         let (disks, gaps) = self.disks.read(&devices.unwrap_or_default());
         self.gaps.extend(gaps);
         let gpus = self.gpus(now, job.as_ref());
         let files = self.files.read(now, job.as_ref());
-        let found = self.watched.as_ref().map(AttachedJob::discovery);
+        let found = self.watched.as_ref().map(JobView::discovery);
         if let Some(found) = found {
             host.others = self.others.read(now, host.cpu_busy, host.cpus, || {
                 let family = found.last_family().found.iter();
@@ -319,7 +318,7 @@ impl SamplerState {
         };
         let watched = self.watched.as_ref();
         let running = watched.filter(|watched| !watched.ended());
-        let found = launched.search(now, running.map(AttachedJob::ranks), &mut self.discovery);
+        let found = launched.search(now, running.map(JobView::first_ranks), &mut self.discovery);
         self.gaps.extend(launched.gap());
         if let Some(job) = found {
             self.attach(&job);
@@ -369,7 +368,9 @@ impl SamplerState {
             return;
         };
         self.script = script_name(&job.command);
-        match AttachedJob::attach(&self.options, self.clock, job, *first) {
+        let (proc_root, sys_root) = (&self.options.proc_root, &self.options.sys_root);
+        let probe = self.options.probe.clone();
+        match JobView::attach(proc_root, sys_root, self.clock, (job, *first), probe) {
             Ok(watched) => self.watched = Some(watched),
             Err(error) => self.gaps.push(Gap::new(
                 "job",

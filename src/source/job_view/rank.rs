@@ -34,15 +34,11 @@ pub(super) struct RankView {
     /// Whether it is the trainer of the built-in job.
     builtin: bool,
     /// Whether its program was a Python interpreter when that was first known.
-    pub(super) began_as_python: Option<bool>,
-    rank: Option<u32>,
-    world_size: Option<u32>,
-    local_rank: Option<u32>,
+    began_as_python: Option<bool>,
     pub(super) tier: Tier,
     /// Why the tier could not be found out the last time.
     pub(super) gap: Option<Gap>,
     pin_thread: Option<Pid>,
-    accelerated: bool,
     nccl: bool,
     slots: Slots,
     /// Descriptors on which the trainer was seen to wait for a batch.
@@ -63,13 +59,9 @@ impl RankView {
             key,
             builtin: false,
             began_as_python: None,
-            rank: None,
-            world_size: None,
-            local_rank: None,
             tier: Tier::T0,
             gap: None,
             pin_thread: None,
-            accelerated: true,
             nccl: false,
             slots: Slots::default(),
             polled: vec![],
@@ -79,6 +71,12 @@ impl RankView {
             reported_waits: Tail::default(),
             polls_end: [0; 2],
         }
+    }
+
+    /// Whether this process is still the trainer: it has not ended, nor become another program than Python.
+    pub(super) fn is(&self, now: &Process) -> bool {
+        let replaced = self.began_as_python == Some(true) && now.runs_python == Some(false);
+        now.key == self.key && now.state != 'Z' && !replaced
     }
 
     /// Returns its current loaders, with the number of each. `thorough`: also reads what seldom changes.
@@ -91,10 +89,6 @@ impl RankView {
     ) -> Vec<(u64, Loader)> {
         self.builtin = trainer.is_builtin_trainer();
         self.began_as_python = self.began_as_python.or(trainer.runs_python);
-        self.accelerated = trainer.gpu != Some(false);
-        self.rank = trainer.rank;
-        self.world_size = trainer.world_size;
-        self.local_rank = trainer.local_rank;
         let workers = tree.workers(trainer);
         if thorough {
             let tier = reader.tier(self.key.pid);
@@ -117,7 +111,7 @@ impl RankView {
     }
 
     /// Returns the data that the poller needs.
-    pub(super) fn watched(&self, placed: &[(u64, Loader)]) -> WatchedRank {
+    pub(super) fn watched(&self, trainer: &Process, placed: &[(u64, Loader)]) -> WatchedRank {
         let loader = |(id, loader): &(u64, Loader)| WatchedLoader {
             id: *id,
             pipe: loader.pipe,
@@ -127,7 +121,7 @@ impl RankView {
             key: self.key,
             builtin: self.builtin,
             pin_thread: self.pin_thread,
-            accelerated: self.accelerated,
+            accelerated: trainer.gpu != Some(false),
             loaders: placed.iter().map(loader).collect(),
         }
     }
@@ -137,6 +131,7 @@ impl RankView {
         &mut self,
         reader: &mut ProcessReader,
         tree: &Tree<'_>,
+        trainer: &Process,
         placed: &[(u64, Loader)],
         seen: &Seen,
         reported: Option<&RankReported>,
@@ -165,9 +160,9 @@ impl RankView {
         self.polls_end = [self.polls_end[1], seen.published];
         RankSample {
             key: self.key,
-            rank: self.rank.or(reported.and_then(|reported| reported.rank)),
-            world_size: self.world_size,
-            local_rank: self.local_rank,
+            rank: trainer.rank.or(reported.and_then(|reported| reported.rank)),
+            world_size: trainer.world_size,
+            local_rank: trainer.local_rank,
             nccl: self.nccl,
             process,
             main: main.map(|main| main.tally),
