@@ -7,4 +7,5 @@ pub mod cli;
 pub mod commands;
 pub mod experiments;
 mod progress;
+mod value;
 pub mod workload;

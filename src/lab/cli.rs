@@ -5,11 +5,11 @@
 mod demo;
 mod experiments;
 mod simulate;
-mod value;
 mod workload;
 
 use clap::Subcommand;
 
+use super::value;
 use super::workload::settings::{JobSettings, WorkerLaunch};
 use crate::error::Hinted;
 

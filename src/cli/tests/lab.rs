@@ -10,8 +10,8 @@ fn a_simulation_has_its_own_options() {
     };
     let asked = simulation("simulate");
     let settings = asked.settings().unwrap();
-    assert_eq!(settings, SimulationSettings::default());
-    assert_eq!(asked.runs(&settings), 1);
+    assert_eq!(*settings, SimulationSettings::default());
+    assert_eq!(asked.runs(), 1);
     let asked = simulation(
         "simulate --workers 4 --load-ms 0.5 --step-ms 20 --load-jitter 0.05 --prefetch-factor 3 \
          --any-order --clock-ms 10 --desync --for 2min --seed 5 --json --ascii --theme mono",
@@ -23,13 +23,14 @@ fn a_simulation_has_its_own_options() {
         load: Duration::from_micros(500),
         load_jitter: 0.05,
         step: ms(20),
+        default_order: false,
         in_order: false,
         clock: Some(ms(10)),
         desync: true,
         span: Duration::from_mins(2),
     };
-    assert_eq!(asked.settings().unwrap(), expected);
-    assert_eq!((asked.seed, asked.runs(&expected)), (5, 10));
+    assert_eq!(*asked.settings().unwrap(), expected);
+    assert_eq!((asked.seed, asked.runs()), (5, 10));
     assert!(asked.json && asked.ascii && asked.theme == Some(ThemeName::Mono));
     assert!(typed("simulate --for 1s --json").is_ok());
     assert!(refused("--json simulate").0.contains("takes no target"));

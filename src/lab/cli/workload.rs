@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
 
-use super::value;
 use crate::error::Hinted;
+use crate::lab::value;
 use crate::lab::workload::presets::{self, DEFAULT, PRESETS, Preset};
 use crate::lab::workload::settings::{DeviceKind, JobSettings, Load, StepTime};
 use crate::options::value::span;

@@ -19,7 +19,7 @@ pub(super) fn run(args: &SimulateArgs, places: &PathArgs) -> Result<ExitCode, Hi
     let config = config(&look, places)?;
     let mut out = std::io::stdout();
     if args.animate && can_draw() {
-        let ended = app::replay_samples(samples(&settings, args.seed), config);
+        let ended = app::replay_samples(samples(settings, args.seed), config);
         return ended.map(|_| ExitCode::SUCCESS).explain(
             "cannot use this terminal",
             "omit --animate to print numbers instead",
@@ -30,7 +30,7 @@ pub(super) fn run(args: &SimulateArgs, places: &PathArgs) -> Result<ExitCode, Hi
             "note: standard output is not a terminal: printing numbers instead of an animation",
         );
     }
-    let study = Study::of(&settings, args.seed, args.runs(&settings));
+    let study = Study::of(settings, args.seed, args.runs());
     let page = if args.json {
         format!("{:#}\n", json(&study))
     } else {

@@ -1,8 +1,13 @@
 //! The settings of a simulation.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use clap::{ArgAction, Args};
+
 use crate::error::Hinted;
+use crate::lab::value;
+use crate::options::value::within;
 
 /// Most loaders, and most batches that one of them may have under way or ready.
 pub const MAX_WORKERS: u32 = 1024;
@@ -16,26 +21,59 @@ pub const MAX_BATCHES: u64 = 100_000_000;
 const MAX_JITTER: f64 = 10.0;
 
 /// The settings of a simulation.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Args)]
 pub struct SimulationSettings {
-    /// Loaders, 1 to [`MAX_WORKERS`].
+    /// Number of loaders
+    #[arg(long, value_name = "N", default_value_t = 7)]
     pub workers: u32,
-    /// Most batches that each loader has under way or ready, 1 to [`MAX_PREFETCHED`].
-    pub prefetch_factor: u32,
-    /// Mean time of a loader to make a batch.
+
+    /// Mean time to load a batch, in milliseconds
+    #[arg(long = "load-ms", value_name = "MS", default_value = "2000", value_parser = value::milliseconds)]
+    #[arg(allow_negative_numbers = true)]
     pub load: Duration,
-    /// Standard deviation of the load time divided by its mean; load times are log-normal. 0 = always the mean.
-    pub load_jitter: f64,
-    /// Time of a step, always the same.
+
+    /// Time of a training step, in milliseconds
+    #[arg(long = "step-ms", value_name = "MS", default_value = "100", value_parser = value::milliseconds)]
+    #[arg(allow_negative_numbers = true)]
     pub step: Duration,
-    /// The trainer takes batches by index, rather than in the order in which they become ready.
+
+    /// Variation of load times: standard deviation / mean, e.g. 0.05
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.0,
+        allow_negative_numbers = true
+    )]
+    pub load_jitter: f64,
+
+    /// Most batches that each loader has in progress or ready
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub prefetch_factor: u32,
+
+    /// Deliver batches in request order, as PyTorch does by default
+    #[arg(long = "in-order", conflicts_with = "in_order")]
+    pub default_order: bool,
+
+    /// Deliver whichever batch is ready first
+    #[arg(long = "any-order", action = ArgAction::SetFalse)]
     pub in_order: bool,
-    /// Events happen at ticks of this length. `None` = exactly when they are due.
+
+    /// Round all events to ticks of this many milliseconds [default: exact times]
+    #[arg(long = "clock-ms", value_name = "MS", value_parser = value::milliseconds, allow_negative_numbers = true)]
     pub clock: Option<Duration>,
-    /// Each loader starts with a different part of its first batch done, so that they do not start in step.
+
+    /// Start the loaders at different times
+    #[arg(long)]
     pub desync: bool,
-    /// Simulated time, from the start of the loaders.
+
+    /// Time to simulate, e.g. `30s` or `2min`
+    #[arg(long = "for", value_name = "DURATION", default_value = "30s", value_parser = span)]
     pub span: Duration,
+}
+
+fn span(text: &str) -> Result<Duration, Hinted> {
+    const SPANS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_hours(7 * 24);
+    within(text, &SPANS)
 }
 
 /// The defaults: loaders that are far too slow for their trainer.
@@ -47,6 +85,7 @@ impl Default for SimulationSettings {
             load: Duration::from_secs(2),
             load_jitter: 0.0,
             step: Duration::from_millis(100),
+            default_order: false,
             in_order: true,
             clock: None,
             desync: false,

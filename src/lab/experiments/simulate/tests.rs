@@ -307,6 +307,7 @@ fn settings() -> impl Strategy<Value = SimulationSettings> {
                     clock,
                     desync,
                     span: Duration::from_millis(span),
+                    ..SimulationSettings::default()
                 }
             },
         )

@@ -8,19 +8,19 @@ use crate::error::Hinted;
 use crate::options::value::{bytes, number};
 
 /// Parses a time in milliseconds, with or without a fraction.
-pub(super) fn milliseconds(text: &str) -> Result<Duration, Hinted> {
+pub(in crate::lab) fn milliseconds(text: &str) -> Result<Duration, Hinted> {
     let hint = "use a number of milliseconds from 0 to 3600000, such as 40 or 0.5";
     let number = number(text, 0.0..=3_600_000.0, hint)?;
     Ok(Duration::try_from_secs_f64(number / 1000.0).unwrap_or_default())
 }
 
 /// Parses what one process of the built-in job tells another.
-pub(super) fn json<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
+pub(in crate::lab) fn json<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(text)
 }
 
 /// Parses a number from 0 to 1000.
-pub(super) fn factor(text: &str) -> Result<f64, Hinted> {
+pub(in crate::lab) fn factor(text: &str) -> Result<f64, Hinted> {
     let hint = "use a number from 0 to 1000, such as 0.5";
     number(text, 0.0..=1000.0, hint)
 }
@@ -32,7 +32,7 @@ pub(super) fn slowness(text: &str) -> Result<f64, Hinted> {
 }
 
 /// Parses the size of images to create: a limit keeps a slip from filling the disk.
-pub(super) fn dataset_size(text: &str) -> Result<u64, Hinted> {
+pub(in crate::lab) fn dataset_size(text: &str) -> Result<u64, Hinted> {
     let size = bytes(text)?;
     if size > 1 << 40 {
         return Err(Hinted::new(
