@@ -13,13 +13,13 @@ type MessageWords = [u64; MESSAGE / size_of::<u64>()];
 
 /// A batch that is asked for, or ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BatchMessage {
+pub(in crate::lab) struct BatchMessage {
     /// Batches are numbered from 0 in the order of requests.
-    pub(super) batch: u64,
+    pub(in crate::lab) batch: u64,
     /// The slot in shared memory for it.
-    pub(super) slot: u32,
+    pub(in crate::lab) slot: u32,
     /// The worker that makes it.
-    pub(super) worker: u32,
+    pub(in crate::lab) worker: u32,
 }
 
 impl BatchMessage {

@@ -10,33 +10,36 @@ use std::collections::BTreeMap;
 use super::message::BatchMessage;
 
 #[derive(Debug)]
-pub(super) struct Scheduler {
+pub(in crate::lab) struct Scheduler {
     in_order: bool,
     workers: u32,
     /// The worker whose turn it is.
     turn: u32,
     next_request: u64,
     next_taken: u64,
+    arrivals: u64,
     free: Vec<u32>,
+    /// By batch, or in any order by arrival.
     ready: BTreeMap<u64, BatchMessage>,
 }
 
 impl Scheduler {
     /// Creates a scheduler for `slots` batches.
-    pub(super) fn new(in_order: bool, workers: u32, slots: u32) -> Self {
+    pub(in crate::lab) fn new(in_order: bool, workers: u32, slots: u32) -> Self {
         Self {
             in_order,
             workers,
             turn: 0,
             next_request: 0,
             next_taken: 0,
+            arrivals: 0,
             free: (0..slots).rev().collect(),
             ready: BTreeMap::new(),
         }
     }
 
     /// Returns the next request for the worker whose turn it is. `None` if no slot is free.
-    pub(super) fn request(&mut self) -> Option<BatchMessage> {
+    pub(in crate::lab) fn request(&mut self) -> Option<BatchMessage> {
         let request = self.request_of(self.turn)?;
         self.turn = (self.turn + 1) % self.workers;
         Some(request)
@@ -54,8 +57,28 @@ impl Scheduler {
     }
 
     /// Records that a batch has arrived.
-    pub(super) fn arrived(&mut self, ready: BatchMessage) {
-        self.ready.insert(ready.batch, ready);
+    pub(in crate::lab) fn arrived(&mut self, ready: BatchMessage) {
+        let place = if self.in_order {
+            ready.batch
+        } else {
+            self.arrivals
+        };
+        self.arrivals += 1;
+        self.ready.insert(place, ready);
+    }
+
+    /// Returns the number of batches that were taken.
+    pub(in crate::lab) fn taken(&self) -> u64 {
+        self.next_taken
+    }
+
+    /// Returns the number of batches that can be taken: in order, without those whose turn has not come.
+    pub(in crate::lab) fn available(&self) -> usize {
+        if !self.in_order {
+            return self.ready.len();
+        }
+        let places = (self.next_taken..).zip(self.ready.keys());
+        places.take_while(|(turn, place)| turn == *place).count()
     }
 
     /// Returns the number of batches that have arrived and were not taken.
@@ -64,7 +87,7 @@ impl Scheduler {
     }
 
     /// Takes the next batch, if it has arrived, with the request that this allows.
-    pub(super) fn take(&mut self) -> Option<(BatchMessage, Option<BatchMessage>)> {
+    pub(in crate::lab) fn take(&mut self) -> Option<(BatchMessage, Option<BatchMessage>)> {
         let taken = if self.in_order {
             self.ready.remove(&self.next_taken)?
         } else {
@@ -80,7 +103,7 @@ impl Scheduler {
     }
 
     /// Frees the slot of a batch that was taken.
-    pub(super) fn release(&mut self, slot: u32) {
+    pub(in crate::lab) fn release(&mut self, slot: u32) {
         self.free.push(slot);
     }
 }

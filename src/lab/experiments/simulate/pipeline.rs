@@ -3,7 +3,7 @@
 //! Decides what happens when; the tally computes the figures. Times are nanoseconds since the start.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
@@ -12,6 +12,8 @@ use rand_distr::{Distribution, LogNormal, StandardUniform};
 
 use super::settings::{MAX_BATCHES, SimulationSettings};
 use super::tally::{Nanos, SimulatedRun, Tally};
+use crate::lab::workload::message::BatchMessage;
+use crate::lab::workload::scheduler::Scheduler;
 use crate::units::nanoseconds;
 
 /// A time that is later than any other.
@@ -26,10 +28,10 @@ enum Completion {
 
 #[derive(Debug, Default)]
 struct SimulatedWorker {
-    /// Indices handed to it, each with the load time of its batch.
-    asked: VecDeque<(u64, Nanos)>,
+    /// What it was asked for, each with the load time of its batch.
+    asked: VecDeque<(BatchMessage, Nanos)>,
     /// The batch under way.
-    loading: Option<u64>,
+    loading: Option<BatchMessage>,
     /// Number of batches it has made.
     made: u64,
 }
@@ -47,12 +49,7 @@ pub(super) struct Simulation {
     loads: Option<LogNormal<f64>>,
     events: BinaryHeap<Reverse<(Nanos, Completion)>>,
     workers: Vec<SimulatedWorker>,
-    /// Number of indices handed out, and the index that is taken next in order.
-    handed_out: u64,
-    next: u64,
-    /// Batches that are loaded and not taken, each with its loader: by index, or in any order by arrival.
-    ready: BTreeMap<u64, u32>,
-    arrivals: u64,
+    order: Scheduler,
     /// The trainer is in a step, rather than waiting.
     training: bool,
     tally: Tally,
@@ -64,6 +61,8 @@ impl Simulation {
         let mean = settings.load.as_secs_f64();
         let varied = settings.load_jitter > 0.0 && mean > 0.0;
         let loads = LogNormal::from_mean_cv(mean, settings.load_jitter).ok();
+        let (in_order, workers) = (settings.in_order, settings.workers);
+        let capacity = workers.saturating_mul(settings.prefetch_factor);
         let mut simulation = Self {
             step: nanoseconds(settings.step),
             clock: settings.clock.map(nanoseconds).filter(|clock| *clock > 0),
@@ -72,23 +71,18 @@ impl Simulation {
             chance: ChaCha8Rng::seed_from_u64(seed),
             loads: loads.filter(|_| varied),
             events: BinaryHeap::new(),
-            workers: (0..settings.workers)
-                .map(|_| SimulatedWorker::default())
-                .collect(),
-            handed_out: 0,
-            next: 0,
-            ready: BTreeMap::new(),
-            arrivals: 0,
+            workers: (0..workers).map(|_| SimulatedWorker::default()).collect(),
+            // The next request goes out before the place of the batch that was taken is free.
+            order: Scheduler::new(in_order, workers, capacity.saturating_add(1)),
             training: false,
             tally: Tally::new(seed, nanoseconds(settings.span)),
             settings: settings.clone(),
         };
-        for _ in 0..settings.prefetch_factor {
-            for worker in 0..settings.workers {
-                simulation.hand_out_index(worker);
-            }
+        for _ in 0..capacity {
+            let request = simulation.order.request();
+            simulation.ask(request);
         }
-        for worker in 0..settings.workers {
+        for worker in 0..workers {
             let ahead = if settings.desync {
                 StandardUniform.sample(&mut simulation.chance)
             } else {
@@ -131,17 +125,8 @@ impl Simulation {
         workers.map(|worker| (worker.loading.is_some(), worker.made))
     }
 
-    /// Returns the number of batches that can be taken: in order, without those whose turn has not come.
-    pub(super) fn ready(&self) -> usize {
-        if !self.settings.in_order {
-            return self.ready.len();
-        }
-        let places = (self.next..).zip(self.ready.keys());
-        places.take_while(|(turn, place)| turn == *place).count()
-    }
-
-    pub(super) fn taken(&self) -> u64 {
-        self.next
+    pub(super) fn order(&self) -> &Scheduler {
+        &self.order
     }
 
     pub(super) fn is_training(&self) -> bool {
@@ -160,11 +145,10 @@ impl Simulation {
         })
     }
 
-    /// Hands the next index to a loader. Load times are drawn in the order of the indices, so that batch 12 takes the
-    /// same time in either delivery order.
-    fn hand_out_index(&mut self, worker: u32) {
-        let index = self.handed_out;
-        self.handed_out += 1;
+    /// Asks a loader for a batch. Load times are drawn in the order of the requests, so that batch 12 takes the same time
+    /// in either delivery order.
+    fn ask(&mut self, request: Option<BatchMessage>) -> Option<u32> {
+        let request = request?;
         let length = match &self.loads {
             None => nanoseconds(self.settings.load),
             Some(loads) => {
@@ -172,8 +156,9 @@ impl Simulation {
                 Duration::try_from_secs_f64(seconds).map_or(NEVER, nanoseconds)
             }
         };
-        let asked = &mut self.workers[worker as usize].asked;
-        asked.push_back((index, length));
+        let asked = &mut self.workers[request.worker as usize].asked;
+        asked.push_back((request, length));
+        Some(request.worker)
     }
 
     /// Starts an idle loader on its next index; `ahead` is the part of that load that is already done.
@@ -182,10 +167,10 @@ impl Simulation {
         if state.loading.is_some() {
             return;
         }
-        let Some((index, length)) = state.asked.pop_front() else {
+        let Some((request, length)) = state.asked.pop_front() else {
             return;
         };
-        state.loading = Some(index);
+        state.loading = Some(request);
         let left = Duration::from_nanos(length).mul_f64(1.0 - ahead);
         let left = if ahead > 0.0 {
             nanoseconds(left)
@@ -200,11 +185,8 @@ impl Simulation {
     fn load_ended(&mut self, worker: u32) {
         let state = &mut self.workers[worker as usize];
         state.made += 1;
-        if let Some(index) = state.loading.take() {
-            let in_order = self.settings.in_order;
-            let place = if in_order { index } else { self.arrivals };
-            self.arrivals += 1;
-            self.ready.insert(place, worker);
+        if let Some(made) = state.loading.take() {
+            self.order.arrived(made);
             self.tally.arrived(self.now);
         }
         self.load_next(worker, 0.0);
@@ -215,25 +197,16 @@ impl Simulation {
         if self.training {
             return;
         }
-        let Some(first) = self.ready.first_entry() else {
+        let Some((taken, next)) = self.order.take() else {
             return;
         };
-        if self.settings.in_order && *first.key() != self.next {
-            return;
-        }
-        let maker = first.remove();
-        self.next += 1;
+        self.order.release(taken.slot);
         self.tally.taken(self.now);
         let ends = self.tick(self.now.saturating_add(self.step));
         self.training = true;
         self.events.push(Reverse((ends, Completion::StepEnds)));
-        let asked = if self.settings.in_order {
-            let turn = self.handed_out % u64::from(self.settings.workers.max(1));
-            u32::try_from(turn).unwrap_or(maker)
-        } else {
-            maker
-        };
-        self.hand_out_index(asked);
-        self.load_next(asked, 0.0);
+        if let Some(worker) = self.ask(next) {
+            self.load_next(worker, 0.0);
+        }
     }
 }

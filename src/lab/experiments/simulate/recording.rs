@@ -123,7 +123,7 @@ fn see(
         match (trains, *waits_since) {
             (false, None) => *waits_since = Some(now),
             (true, Some(from)) => {
-                let batch = Some(simulation.taken().saturating_sub(1));
+                let batch = Some(simulation.order().taken().saturating_sub(1));
                 rank.waits.push(
                     Wait {
                         from,
@@ -145,7 +145,7 @@ fn see(
         };
         rank.polls.record(now, seen, SLOTS);
         for loader in &mut rank.loaders {
-            let ready = u32::try_from(simulation.ready()).unwrap_or(u32::MAX);
+            let ready = u32::try_from(simulation.order().available()).unwrap_or(u32::MAX);
             let queue = loader.queue.get_or_insert_default();
             queue.polls += 1;
             queue.empty += u64::from(ready == 0);
@@ -154,7 +154,7 @@ fn see(
             queue.capacity = u32::try_from(simulation.settings().capacity()).ok();
             loader.queue_polls.record(now, ready, SLOTS);
             loader.batches = Some(BatchCount {
-                count: simulation.taken(),
+                count: simulation.order().taken(),
                 source: BatchClock::Iterator,
             });
             for (worker, (loads, made)) in loader.workers.iter_mut().zip(simulation.workers()) {
