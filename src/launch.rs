@@ -21,8 +21,6 @@ mod signals;
 mod supervisor;
 
 pub use exit_tracker::ExitTracker;
-#[cfg(feature = "lab")]
-pub use hook::Cache;
 pub use hook::{Hook, LoaderOverrides};
 pub use limits::{have_memory, raise_open_files, survive_the_limit_of_file_sizes};
 pub use log::{Kept, Log};

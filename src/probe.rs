@@ -16,6 +16,7 @@ mod writer;
 use std::fmt;
 
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "lab")]
 pub use writer::ProbeWriter;
@@ -63,9 +64,9 @@ pub struct Step {
 }
 
 /// Batches that are reused in turn instead of loading new ones: an experiment of pipetop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cached {
-    /// Number of batches that are reused.
+    /// Number of last loaded batches that are reused, at least 1.
     pub batches: u32,
     /// Number of the first step with a reused batch.
     pub from: u64,

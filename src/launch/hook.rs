@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use crate::loaders::Names;
-use crate::probe;
+use crate::probe::{self, Cached};
 
 const FILES: [(&str, &str); 4] = [
     ("sitecustomize.py", include_str!("hook/sitecustomize.py")),
@@ -49,16 +49,7 @@ pub struct LoaderOverrides {
     /// `pin_memory`.
     pub pin: Option<bool>,
     /// Reuses batches that are already loaded, as if loading were free. `None` = loads each batch.
-    pub cache: Option<Cache>,
-}
-
-/// Batches that are reused in turn, without end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cache {
-    /// Number of last loaded batches that are kept, at least 1.
-    pub batches: u32,
-    /// Number of batches after which a process starts to reuse them.
-    pub after: u64,
+    pub cache: Option<Cached>,
 }
 
 impl fmt::Display for LoaderOverrides {
@@ -69,7 +60,7 @@ impl fmt::Display for LoaderOverrides {
             self.prefetch.map(|prefetch| format!("prefetch={prefetch}")),
             self.pin.map(|pin| format!("pin={}", u8::from(pin))),
             self.cache
-                .map(|Cache { batches, after }| format!("cache={batches} after={after}")),
+                .map(|Cached { batches, from }| format!("cache={batches} after={from}")),
         ];
         let words: Vec<String> = words.into_iter().flatten().collect();
         f.write_str(&words.join(" "))
@@ -271,9 +262,9 @@ mod tests {
             workers: Some(4),
             prefetch: Some(2),
             pin: Some(false),
-            cache: Some(Cache {
+            cache: Some(Cached {
                 batches: 8,
-                after: 30,
+                from: 30,
             }),
         };
         assert_eq!(encoded(all), "workers=4 prefetch=2 pin=0 cache=8 after=30");

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use crate::lab::workload::dataset::Dataset;
     use crate::lab::workload::settings::{WorkerLaunch, word};
-    use crate::launch::Cache;
+    use crate::probe::Cached;
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -229,9 +229,9 @@ mod tests {
             settings.seed = 9;
             settings.steps = Some(70);
             settings.duration = Some(Duration::from_millis(2500));
-            settings.cache = Some(Cache {
+            settings.cache = Some(Cached {
                 batches: 10,
-                after: 100,
+                from: 100,
             });
             let launch = WorkerLaunch {
                 settings,

@@ -6,7 +6,8 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::dataset::Dataset;
-use crate::launch::{Cache, LaunchSpec, LoaderOverrides, OWN_PROGRAM};
+use crate::launch::{LaunchSpec, LoaderOverrides, OWN_PROGRAM};
+use crate::probe::Cached;
 
 /// All settings of the built-in job, which the trainer gets as JSON on its command line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,7 +41,7 @@ pub struct JobSettings {
     pub steps: Option<u64>,
     pub duration: Option<Duration>,
     /// Reuse the same batches once some were loaded.
-    pub cache: Option<Cache>,
+    pub cache: Option<Cached>,
     pub seed: u64,
 }
 

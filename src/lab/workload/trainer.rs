@@ -13,8 +13,7 @@ use super::settings::JobSettings;
 use super::step_time::step_time;
 use crate::error::Hinted;
 use crate::job::BUILTIN_TRAINER;
-use crate::launch::Cache;
-use crate::probe::{Cached, ProbeWriter, Step};
+use crate::probe::{ProbeWriter, Step};
 use batch_source::BatchSource;
 use fallback_device::FallbackDevice;
 
@@ -30,11 +29,7 @@ pub fn train(settings: &JobSettings) -> Result<(), Hinted> {
         pin_memory: settings.pin_memory,
         batch_bytes: settings.batch_bytes(),
     };
-    let cached = settings.cache.map(|Cache { batches, after }| Cached {
-        batches,
-        from: after,
-    });
-    let mut probe = ProbeWriter::from_environment(Some(settings.capacity()), cached);
+    let mut probe = ProbeWriter::from_environment(Some(settings.capacity()), settings.cache);
     let mut device = FallbackDevice::open(settings.device, options, probe.as_mut());
     let began = now();
     let mut batches = BatchSource::start(settings)?;

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
-use pipetop::testing::launch::{Cache, LoaderOverrides};
+use pipetop::testing::launch::LoaderOverrides;
 use pipetop::testing::probe::Cached;
 use pipetop::units::Pid;
 use serde_json::{Value, json};
@@ -93,9 +93,9 @@ fn invalid_settings_of_the_script_are_still_reported() {
     });
 }
 
-fn cached(batches: u32, after: u64) -> LoaderOverrides {
+fn cached(batches: u32, from: u64) -> LoaderOverrides {
     LoaderOverrides {
-        cache: Some(Cache { batches, after }),
+        cache: Some(Cached { batches, from }),
         ..LoaderOverrides::default()
     }
 }

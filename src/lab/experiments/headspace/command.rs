@@ -4,8 +4,8 @@ use super::{MeasuredHeadspace, Plan, blocks, judge, too_few};
 use crate::error::Hinted;
 use crate::lab::experiments::command::{TrainerReports, TrainingCommand, Trial, TrialError};
 use crate::lab::experiments::taken;
-use crate::launch::{Cache, LoaderOverrides};
-use crate::probe::Step;
+use crate::launch::LoaderOverrides;
+use crate::probe::{Cached, Step};
 use crate::source::sampler::Options;
 use crate::units::nanoseconds;
 
@@ -128,9 +128,9 @@ fn cached(
     options: &Options,
     report: &mut impl FnMut(String),
 ) -> Result<Measured, TrialError> {
-    let cache = Cache {
+    let cache = Cached {
         batches: plan.cache_batches,
-        after: plan.after,
+        from: plan.after,
     };
     let overrides = LoaderOverrides {
         cache: Some(cache),
@@ -237,7 +237,6 @@ fn notes(measured: &Measured) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::Cached;
 
     /// Returns steps of 10 ms each, with a pause of 5 ms before those with these numbers.
     fn steps(count: u64, pauses: &[u64]) -> Vec<Step> {

@@ -5,7 +5,7 @@ use crate::error::Hinted;
 use crate::lab::workload::message::BatchMessage;
 use crate::lab::workload::settings::JobSettings;
 use crate::lab::workload::worker_pool::WorkerPool;
-use crate::launch::Cache;
+use crate::probe::Cached;
 
 #[derive(Debug)]
 pub(super) struct BatchSource {
@@ -13,7 +13,7 @@ pub(super) struct BatchSource {
     /// The batch that was fetched, until it is released.
     current: Option<Current>,
     fetched: u64,
-    cache: Option<Cache>,
+    cache: Option<Cached>,
     cached: Vec<Vec<u8>>,
 }
 
@@ -68,7 +68,7 @@ impl BatchSource {
     }
 
     fn fetch_cached(&mut self) -> bool {
-        let enough = self.cache.is_some_and(|cache| self.fetched >= cache.after);
+        let enough = self.cache.is_some_and(|cache| self.fetched >= cache.from);
         if !enough || self.cached.is_empty() {
             return false;
         }
@@ -84,7 +84,7 @@ impl BatchSource {
         self.current = Some(Current::Loaded(ready));
         // The cache is filled with the last batches before loading stops.
         let kept = self.cache.filter(|cache| {
-            self.fetched <= cache.after && self.fetched + u64::from(cache.batches) > cache.after
+            self.fetched <= cache.from && self.fetched + u64::from(cache.batches) > cache.from
         });
         if kept.is_some() {
             self.cached.push(self.loader.batch(ready).to_vec());
