@@ -13,12 +13,11 @@ use crate::doctor::terminal::Terminal;
 use crate::loaders::Names;
 use crate::sample::{CgroupSample, Gap, GpuSample, HostSample};
 use crate::source::cgroup::Cgroup;
-use crate::source::disk::Disks;
-use crate::source::file;
-use crate::source::host::{Host, cpus_in_list};
+use crate::source::host::{self, cpus_in_list};
 use crate::source::mounts::{self, MountInfo};
 use crate::source::nvml::release::in_first_namespace;
 use crate::source::probe::Listener;
+use crate::source::{disk, file};
 use crate::units::Pid;
 
 /// If the driver has not responded by then, it hangs.
@@ -87,8 +86,8 @@ impl Facts {
         let mounts = mounts::read(&own);
         let mounts_known = mounts.is_ok();
         let mounts = mounts.unwrap_or_default();
-        let (host, host_gaps) = Host::new(proc_root, sys_root).read();
-        let (disks, disk_gaps) = Disks::new(proc_root, sys_root).read(&[].into());
+        let (host, host_gaps) = host::read(proc_root, sys_root);
+        let (disks, disk_gaps) = disk::read(proc_root, sys_root, &[].into());
         let group = process
             .pid
             .map(|pid| Cgroup::new(proc_root, sys_root, pid).read());

@@ -4,74 +4,62 @@
 //! without their busy time, and queries their file systems for free space.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use procfs::DiskStat;
+use rustix::fs::OFlags;
 
 use crate::sample::{DiskSample, Gap};
-use crate::source::file::{self, Failure, field, unparsable, unreadable};
+use crate::source::file::{self, Failure, unparsable, unreadable};
 use crate::source::mounts::{self, MountInfo};
+use crate::source::open_files::opened;
 use crate::units::{Bytes, Pid};
 
 /// The kernel counts sectors of this many bytes, whatever the device's own sectors are.
 const SECTOR: u64 = 512;
 
-/// Reads all block devices.
-#[derive(Debug)]
-pub struct Disks {
-    diskstats: PathBuf,
-    sys_block: PathBuf,
-}
-
-impl Disks {
-    pub fn new(proc_root: &Path, sys_root: &Path) -> Self {
-        Self {
-            diskstats: proc_root.join("diskstats"),
-            sys_block: sys_root.join("block"),
+/// Reads every whole device: not partitions or RAM disks, and a loop device only if it holds files of the job
+/// (images of containers and data sets are mounted this way). `holding`: the devices of the job's files.
+pub fn read(
+    proc_root: &Path,
+    sys_root: &Path,
+    holding: &BTreeSet<String>,
+) -> (Vec<DiskSample>, Vec<Gap>) {
+    let (diskstats, sys_block) = (proc_root.join("diskstats"), sys_root.join("block"));
+    let text = match file::read(&diskstats) {
+        Ok(text) => text,
+        Err(error) => {
+            return (Vec::new(), vec![unreadable("disk", &diskstats, &error)]);
         }
-    }
-
-    /// Reads every whole device: not partitions or RAM disks, and a loop device only if it holds files of the job
-    /// (images of containers and data sets are mounted this way). `holding`: the devices of the job's files.
-    pub fn read(&self, holding: &BTreeSet<String>) -> (Vec<DiskSample>, Vec<Gap>) {
-        let text = match file::read(&self.diskstats) {
-            Ok(text) => text,
-            Err(error) => {
-                return (
-                    Vec::new(),
-                    vec![unreadable("disk", &self.diskstats, &error)],
-                );
-            }
+    };
+    let (mut disks, mut torn) = (Vec::new(), false);
+    for line in text.lines() {
+        let Ok(stat) = DiskStat::from_line(line) else {
+            torn = true;
+            continue;
         };
-        let (mut disks, mut torn) = (Vec::new(), false);
-        for line in text.lines() {
-            let Ok(stat) = DiskStat::from_line(line) else {
-                torn = true;
-                continue;
-            };
-            let held = holding.contains(&stat.name);
-            let kept = held || !(stat.name.starts_with("loop") || stat.name.starts_with("ram"));
-            if kept && is_whole(&self.sys_block, &stat.name) {
-                disks.push(sample(stat, held));
-            }
+        let held = holding.contains(&stat.name);
+        let kept = held || !(stat.name.starts_with("loop") || stat.name.starts_with("ram"));
+        if kept && is_whole(&sys_block, &stat.name) {
+            disks.push(sample(stat, held));
         }
-        let mut gaps = Vec::new();
-        if torn {
-            gaps.push(unparsable("disk", &self.diskstats));
-        }
-        if !disks.is_empty() && !self.sys_block.is_dir() {
-            gaps.push(Gap::new(
-                "disk",
-                format!(
-                    "no {}: cannot tell partitions from disks",
-                    self.sys_block.display()
-                ),
-                "mount sysfs at /sys",
-            ));
-        }
-        (disks, gaps)
     }
+    let mut gaps = Vec::new();
+    if torn {
+        gaps.push(unparsable("disk", &diskstats));
+    }
+    if !disks.is_empty() && !sys_block.is_dir() {
+        gaps.push(Gap::new(
+            "disk",
+            format!(
+                "no {}: cannot tell partitions from disks",
+                sys_block.display()
+            ),
+            "mount sysfs at /sys",
+        ));
+    }
+    (disks, gaps)
 }
 
 /// Without sysfs partitions cannot be distinguished from disks, so everything counts as whole.
@@ -94,23 +82,15 @@ fn sample(stat: DiskStat, holds_job_files: bool) -> DiskSample {
     }
 }
 
-/// The storage of files.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Storage {
-    /// A whole block device, by its name in `/proc/diskstats`.
-    Device(String),
-    /// A file system that is not on a visible block device, by its type: `nfs4`, `tmpfs`, `overlay`.
-    FileSystem(String),
-}
-
-/// Returns the storage of the files that the process has open for reading (needs T1).
+/// Returns the whole devices, by their names in `/proc/diskstats`, of the files that the process has open for reading
+/// (needs T1).
 ///
 /// Reads `fdinfo` and the mount table, never the file itself: a call for a file on a dead server would hang.
-pub fn storage_of_open_files(
+pub fn devices_of_open_files(
     proc_root: &Path,
     sys_root: &Path,
     pid: Pid,
-) -> Result<BTreeSet<Storage>, Gap> {
+) -> Result<BTreeSet<String>, Gap> {
     let process = proc_root.join(pid.to_string());
     let mounts = mounts::read(&process)
         .map_err(|error| unreadable("disk", &process.join("mountinfo"), &error))?;
@@ -126,45 +106,34 @@ pub fn storage_of_open_files(
     let mut used: Vec<&MountInfo> = entries
         .flatten()
         .filter_map(|entry| file::read(&entry.path()).ok())
-        .filter_map(|text| mount_read_from(&text))
-        .filter_map(|id| mounts.iter().find(|mount| mount.mnt_id == id))
-        .filter(|mount| !KERNEL_MADE.contains(&&*mount.fs_type))
+        .filter_map(|text| mount_read_from(&text, &mounts))
         .collect();
     used.sort_by_key(|mount| mount.mnt_id);
     used.dedup_by_key(|mount| mount.mnt_id);
     Ok(used
         .into_iter()
-        .map(|mount| storage_of(sys_root, &mounts, mount))
+        .filter_map(|mount| device_of_mount(sys_root, &mounts, mount))
         .collect())
 }
 
-/// File systems without data: files opened there are devices and figures.
-const KERNEL_MADE: [&str; 5] = ["proc", "sysfs", "devtmpfs", "devpts", "cgroup2"];
-
 /// Returns the mount of an open file, from its `fdinfo`. `None` for a file that is only written, such as a log.
-fn mount_read_from(fdinfo: &str) -> Option<i32> {
-    const WRITE_ONLY: u32 = 0o1;
-    const ACCESS: u32 = 0o3;
-    let flags = u32::from_str_radix(field(fdinfo, "flags:")?, 8).ok()?;
-    (flags & ACCESS != WRITE_ONLY).then_some(())?;
-    field(fdinfo, "mnt_id:")?.parse().ok()
+fn mount_read_from<'a>(fdinfo: &str, mounts: &'a [MountInfo]) -> Option<&'a MountInfo> {
+    let (flags, mount) = opened(fdinfo, mounts)?;
+    (flags & OFlags::ACCMODE != OFlags::WRONLY).then_some(mount)
 }
 
-/// Returns the storage of the files of `mount`. `mounts` are those of the same process.
-pub fn storage_of(sys_root: &Path, mounts: &[MountInfo], mount: &MountInfo) -> Storage {
+/// Returns the whole device of the files of `mount`; `None` for a file system that is not on a visible block device.
+/// `mounts` are those of the same process.
+pub fn device_of_mount(sys_root: &Path, mounts: &[MountInfo], mount: &MountInfo) -> Option<String> {
     let source = mount.mount_source.as_deref().unwrap_or_default();
-    let device = device_of(sys_root, &mount.majmin)
+    device_of(sys_root, &mount.majmin)
         // btrfs and others have an artificial device number, and their device as the source.
         .or_else(|| {
             let name = source.strip_prefix("/dev/")?;
             whole_device(&sys_root.join("class/block").join(name.replace('/', "!")))
         })
         .or_else(|| device_behind(sys_root, source))
-        .or_else(|| upper_device(sys_root, mounts, mount));
-    device.map_or_else(
-        || Storage::FileSystem(mount.fs_type.clone()),
-        Storage::Device,
-    )
+        .or_else(|| upper_device(sys_root, mounts, mount))
 }
 
 /// Finds the device by its number: a name such as `/dev/mapper/data` is a link or a separate node.
@@ -185,10 +154,7 @@ fn upper_device(sys_root: &Path, mounts: &[MountInfo], mount: &MountInfo) -> Opt
     let upper = mounts::option(mount, "upperdir")?;
     let below = mounts::covering(mounts, Path::new(upper))?;
     (below.fs_type != "overlay").then_some(())?;
-    match storage_of(sys_root, mounts, below) {
-        Storage::Device(name) => Some(name),
-        Storage::FileSystem(_) => None,
-    }
+    device_of_mount(sys_root, mounts, below)
 }
 
 /// Returns the whole device that a device number (`259:1`) belongs to, by its name in `/proc/diskstats`. `None` for a
@@ -222,7 +188,7 @@ mod tests {
             "pos:\t0\nflags:\t0100000\nmnt_id:\t27\nino:\t123\n",
             " 254       0 vda 57821 8340 4014674 10000 81205 71384 2948098 30000 0 40000 40000 0 0 0 0 100 5\n",
         ])) {
-            let _ = mount_read_from(&text);
+            let _ = mount_read_from(&text, &[]);
             for line in text.lines() {
                 let _ = DiskStat::from_line(line).map(|stat| sample(stat, true));
             }

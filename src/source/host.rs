@@ -20,60 +20,45 @@ use crate::source::file::{self, unparsable, unreadable};
 use crate::units::Bytes;
 
 /// Reads the whole machine.
-#[derive(Debug)]
-pub struct Host {
-    proc_root: PathBuf,
-    sys_root: PathBuf,
-}
-
-impl Host {
-    pub fn new(proc_root: &Path, sys_root: &Path) -> Self {
-        Self {
-            proc_root: proc_root.to_owned(),
-            sys_root: sys_root.to_owned(),
-        }
-    }
-
-    pub fn read(&self) -> (HostSample, Vec<Gap>) {
-        let mut gaps = Vec::new();
-        let mut sample = HostSample::default();
-        let mut listed = 0;
-        let stat = self.proc_root.join("stat");
-        match file::read(&stat) {
-            Ok(text) => {
-                (sample.cpu_busy, sample.cpu_stolen) =
-                    cpu_times(&text, rustix::param::clock_ticks_per_second()).unzip();
-                listed = cpus_listed(&text);
-                if sample.cpu_busy.is_none() || listed == 0 {
-                    gaps.push(unparsable("host", &stat));
-                }
+pub fn read(proc_root: &Path, sys_root: &Path) -> (HostSample, Vec<Gap>) {
+    let mut gaps = Vec::new();
+    let mut sample = HostSample::default();
+    let mut listed = 0;
+    let stat = proc_root.join("stat");
+    match file::read(&stat) {
+        Ok(text) => {
+            (sample.cpu_busy, sample.cpu_stolen) =
+                cpu_times(&text, rustix::param::clock_ticks_per_second()).unzip();
+            listed = cpus_listed(&text);
+            if sample.cpu_busy.is_none() || listed == 0 {
+                gaps.push(unparsable("host", &stat));
             }
-            Err(error) => gaps.push(unreadable("host", &stat, &error)),
         }
-        // If /sys is masked, as in some containers, the lines of /proc/stat are still there. Without either there is a
-        // gap, and shares of 0 CPUs are not computed.
-        let online = file::read(&self.sys_root.join("devices/system/cpu/online"));
-        let online = online.ok().as_deref().and_then(cpus_in_list);
-        sample.cpus = online.unwrap_or(listed);
-        let memory = self.proc_root.join("meminfo");
-        match file::read(&memory) {
-            Ok(text) => {
-                sample.mem_total = meminfo(&text, "MemTotal:");
-                sample.mem_available = meminfo(&text, "MemAvailable:");
-                if sample.mem_total.is_none() || sample.mem_available.is_none() {
-                    gaps.push(unparsable("host", &memory));
-                }
-            }
-            Err(error) => gaps.push(unreadable("host", &memory, &error)),
-        }
-        let vmstat = file::read(&self.proc_root.join("vmstat")).unwrap_or_default();
-        sample.swapped_in = file::keyed(&vmstat, "pswpin");
-        match pressure(|resource| self.proc_root.join("pressure").join(resource)) {
-            Ok(pressure) => sample.pressure = Some(pressure),
-            Err(gap) => gaps.push(gap),
-        }
-        (sample, gaps)
+        Err(error) => gaps.push(unreadable("host", &stat, &error)),
     }
+    // If /sys is masked, as in some containers, the lines of /proc/stat are still there. Without either there is a
+    // gap, and shares of 0 CPUs are not computed.
+    let online = file::read(&sys_root.join("devices/system/cpu/online"));
+    let online = online.ok().as_deref().and_then(cpus_in_list);
+    sample.cpus = online.unwrap_or(listed);
+    let memory = proc_root.join("meminfo");
+    match file::read(&memory) {
+        Ok(text) => {
+            sample.mem_total = meminfo(&text, "MemTotal:");
+            sample.mem_available = meminfo(&text, "MemAvailable:");
+            if sample.mem_total.is_none() || sample.mem_available.is_none() {
+                gaps.push(unparsable("host", &memory));
+            }
+        }
+        Err(error) => gaps.push(unreadable("host", &memory, &error)),
+    }
+    let vmstat = file::read(&proc_root.join("vmstat")).unwrap_or_default();
+    sample.swapped_in = file::keyed(&vmstat, "pswpin");
+    match pressure(|resource| proc_root.join("pressure").join(resource)) {
+        Ok(pressure) => sample.pressure = Some(pressure),
+        Err(gap) => gaps.push(gap),
+    }
+    (sample, gaps)
 }
 
 /// Reads the totals of the three pressure files of the machine or of one control group, since boot or since the group
@@ -123,27 +108,14 @@ fn some_total(text: &str) -> Option<Duration> {
         .map(|record| Duration::from_micros(record.total))
 }
 
-/// Reads the cost of pipetop itself.
-#[derive(Debug)]
-pub struct Own {
-    statm: PathBuf,
-}
-
-impl Own {
-    pub fn new(proc_root: &Path) -> Self {
-        Self {
-            statm: proc_root.join("self/statm"),
-        }
-    }
-
-    /// Reads the CPU time of all own threads from the kernel's process clock. `late` is copied from the sampler.
-    pub fn read(&self, late: u64) -> OwnSample {
-        let statm = file::read(&self.statm).ok();
-        OwnSample {
-            cpu: Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).ok(),
-            rss: statm.as_deref().and_then(file::parse).and_then(resident),
-            late,
-        }
+/// Reads the cost of pipetop itself: the CPU time of all own threads from the kernel's process clock. `late` is copied
+/// from the sampler.
+pub fn own(proc_root: &Path, late: u64) -> OwnSample {
+    let statm = file::read(&proc_root.join("self/statm")).ok();
+    OwnSample {
+        cpu: Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).ok(),
+        rss: statm.as_deref().and_then(file::parse).and_then(resident),
+        late,
     }
 }
 

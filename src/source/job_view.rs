@@ -20,7 +20,7 @@ use crate::sample::{Gap, JobSample, PressureSample, RankSample, Run, Tier};
 use crate::source::cgroup::Cgroup;
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
-use crate::source::disk::{Storage, storage_of_open_files};
+use crate::source::disk::devices_of_open_files;
 use crate::source::poll::{PollTargets, PollerHandle, Seen};
 use crate::source::probe::Listener;
 use crate::source::process::ProcessReader;
@@ -228,15 +228,11 @@ impl JobView {
     }
 
     fn read_devices(&mut self, readers: impl Iterator<Item = Pid>) {
-        let device = |holder| match holder {
-            Storage::Device(name) => Some(name),
-            Storage::FileSystem(_) => None,
-        };
         // Processes that end meanwhile are handled at the next call.
         self.device_gap = None;
         for pid in readers {
-            match storage_of_open_files(&self.proc_root, &self.sys_root, pid) {
-                Ok(found) => self.devices.extend(found.into_iter().filter_map(device)),
+            match devices_of_open_files(&self.proc_root, &self.sys_root, pid) {
+                Ok(found) => self.devices.extend(found),
                 Err(gap) => self.device_gap = Some(gap),
             }
         }

@@ -18,7 +18,7 @@ use crate::units::{Bytes, ProcessKey};
 const LISTED: usize = 32;
 /// Maximum number of descriptors read: a loader can hold thousands of shared batches.
 const MAX_DESCRIPTORS: usize = 512;
-/// File systems without data of the job.
+/// File systems without data of the job: files opened there are devices and figures.
 const NO_DATA: [&str; 6] = ["proc", "sysfs", "devtmpfs", "devpts", "cgroup2", "mqueue"];
 /// File systems of this machine, which do not block.
 const LOCAL: [&str; 11] = [
@@ -114,12 +114,8 @@ fn open_file(process: &Path, number: u32, mounts: &[MountInfo]) -> Option<OpenFi
         return None;
     }
     let info = file::read(&process.join(format!("fdinfo/{number}"))).ok()?;
-    let flags = u32::from_str_radix(field(&info, "flags:")?, 8).ok()?;
-    let mount: i32 = field(&info, "mnt_id:")?.parse().ok()?;
-    // Anonymous shared memory is not on any mount.
-    let mount = mounts.iter().find(|known| known.mnt_id == mount)?;
-    let folder = OFlags::from_bits_retain(flags).contains(OFlags::DIRECTORY);
-    if folder || NO_DATA.contains(&&*mount.fs_type) {
+    let (flags, mount) = opened(&info, mounts)?;
+    if flags.contains(OFlags::DIRECTORY) {
         return None;
     }
     let size = if LOCAL.contains(&&*mount.fs_type) {
@@ -138,6 +134,16 @@ fn open_file(process: &Path, number: u32, mounts: &[MountInfo]) -> Option<OpenFi
         size,
         deleted,
     })
+}
+
+/// Returns how a file was opened and the mount that it is on, from its `fdinfo`. `None` for one without data of the job;
+/// anonymous shared memory is not on any mount.
+pub(super) fn opened<'a>(fdinfo: &str, mounts: &'a [MountInfo]) -> Option<(OFlags, &'a MountInfo)> {
+    let flags = u32::from_str_radix(field(fdinfo, "flags:")?, 8).ok()?;
+    let mount: i32 = field(fdinfo, "mnt_id:")?.parse().ok()?;
+    let mount = mounts.iter().find(|known| known.mnt_id == mount)?;
+    let has_data = !NO_DATA.contains(&&*mount.fs_type);
+    has_data.then_some((OFlags::from_bits_retain(flags), mount))
 }
 
 /// Splits off the suffix that the kernel adds to the name of a deleted file.

@@ -178,9 +178,14 @@ impl ProcessReader {
     pub fn uptime_ticks(&self) -> Option<u64> {
         let text = file::read(&self.root.join("uptime")).ok()?;
         let up: Uptime = file::parse(&text)?;
-        Duration::try_from_secs_f64(up.uptime * self.ticks_per_second as f64)
-            .ok()
-            .map(|ticks| ticks.as_secs())
+        let up = Duration::try_from_secs_f64(up.uptime).ok()?;
+        Some(self.in_ticks(up))
+    }
+
+    /// Returns a time in clock ticks.
+    pub fn in_ticks(&self, time: Duration) -> u64 {
+        let ticks = time.as_nanos() * u128::from(self.ticks_per_second) / 1_000_000_000;
+        u64::try_from(ticks).unwrap_or(u64::MAX)
     }
 
     /// Returns the threads by number and name.

@@ -18,15 +18,14 @@ use crate::job::{Candidate, NoTarget, Target, resolve, script_name};
 use crate::sample::{Gap, GpuSample, JobCandidate, JobSample, PressureSample, Sample};
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
-use crate::source::disk::Disks;
 use crate::source::gpu::{Gpus, Users};
-use crate::source::host::{Host, Own};
 use crate::source::job_view::JobView;
 use crate::source::nvml::release::in_first_namespace;
 use crate::source::open_files::FilesReader;
 use crate::source::other_programs::OtherPrograms;
 use crate::source::process::ProcessReader;
 use crate::source::processes::Processes;
+use crate::source::{disk, host};
 use crate::units::{Pid, ProcessKey};
 pub use common::Common;
 use launched::LaunchSearch;
@@ -109,9 +108,6 @@ pub fn find(proc_root: &Path, target: &Target) -> Result<Option<Candidate>, NoTa
 struct SamplerState {
     options: Options,
     clock: Clock,
-    host: Host,
-    disks: Disks,
-    own: Own,
     gpus: Arc<Gpus>,
     users: Users,
     reader: ProcessReader,
@@ -140,21 +136,15 @@ struct SamplerState {
 impl SamplerState {
     fn new(options: Options, common: Common, job: Option<Candidate>) -> Self {
         let Common { clock, gpus } = common;
-        let (proc_root, sys_root) = (&options.proc_root, &options.sys_root);
+        let proc_root = &options.proc_root;
         let reader = ProcessReader::new(proc_root);
         let mut round = Self {
             clock,
-            host: Host::new(proc_root, sys_root),
-            disks: Disks::new(proc_root, sys_root),
-            own: Own::new(proc_root),
             gpus,
             users: Users::new(proc_root, in_first_namespace(Path::new("/proc/self"))),
-            boot_ticks: reader.uptime_ticks().map(|now| {
-                let since = clock.since_start().as_secs_f64() * reader.ticks_per_second() as f64;
-                now.saturating_sub(
-                    Duration::try_from_secs_f64(since).map_or(0, |ticks| ticks.as_secs()),
-                )
-            }),
+            boot_ticks: reader
+                .uptime_ticks()
+                .map(|now| now.saturating_sub(reader.in_ticks(clock.since_start()))),
             reader,
             processes: Processes::new(proc_root),
             others: OtherPrograms::new(proc_root),
@@ -242,7 +232,8 @@ impl SamplerState {
             }
         }
         let at = self.clock.now();
-        let (mut host, gaps) = self.host.read();
+        let (proc_root, sys_root) = (&self.options.proc_root, &self.options.sys_root);
+        let (mut host, gaps) = host::read(proc_root, sys_root);
         self.gaps.extend(gaps);
         host.boot_ticks_at_start = self.boot_ticks;
         host.ticks_per_second = Some(self.reader.ticks_per_second());
@@ -254,7 +245,12 @@ impl SamplerState {
         let watched = self.watched.as_ref();
         let devices = watched.map(|watched| watched.devices().clone());
         let late = watched.map_or(0, JobView::late);
-        let (disks, gaps) = self.disks.read(&devices.unwrap_or_default());
+        let places = &self.options;
+        let (disks, gaps) = disk::read(
+            &places.proc_root,
+            &places.sys_root,
+            &devices.unwrap_or_default(),
+        );
         self.gaps.extend(gaps);
         let gpus = self.gpus(now, job.as_ref());
         let files = self.files.read(now, job.as_ref());
@@ -278,7 +274,7 @@ impl SamplerState {
             job,
             candidates: self.candidates.clone(),
             files,
-            own: self.own.read(late),
+            own: host::own(&self.options.proc_root, late),
             processes,
             gaps: with_earlier(std::mem::take(&mut self.gaps), &mut self.unread),
         }
@@ -293,9 +289,8 @@ impl SamplerState {
             // Nothing of it can be shown.
             self.watched = None;
         } else if !watched.ended() {
-            let ticks = now.as_secs_f64() * self.reader.ticks_per_second() as f64;
-            let ticks = Duration::try_from_secs_f64(ticks).map_or(0, |ticks| ticks.as_secs());
-            self.ran_at = self.boot_ticks.map(|boot| boot + ticks);
+            let since = self.reader.in_ticks(now);
+            self.ran_at = self.boot_ticks.map(|boot| boot + since);
         } else if !had_ended {
             self.searched_at = Some(now);
         }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::doctor::{self, Facts, Terminal};
 use crate::sample::{CgroupSample, Gap, PressureSample};
 use crate::source::cgroup::{Cgroup, CgroupReading};
-use crate::source::disk::{self, Disks, Storage};
-use crate::source::host::{Host, Own};
+use crate::source::disk;
+use crate::source::host;
 use crate::source::mounts::{self, MountInfo};
 use crate::units::{Bytes, Pid};
 use proptest::prelude::*;
@@ -367,10 +367,10 @@ fn with_devices() -> FakeRoot {
 #[test]
 fn whole_disks_are_read_and_a_loop_device_only_where_it_holds_the_jobs_files() {
     let root = with_devices();
-    let disks = Disks::new(&root.proc(), &root.sys());
-    let names = |disks: &Disks, holding: &[&str]| {
+    let read = |holding: &BTreeSet<String>| disk::read(&root.proc(), &root.sys(), holding);
+    let names = |holding: &[&str]| {
         let holding = holding.iter().map(ToString::to_string).collect();
-        let (found, gaps) = disks.read(&holding);
+        let (found, gaps) = read(&holding);
         assert_eq!(gaps, []);
         let mut names = found
             .iter()
@@ -382,16 +382,13 @@ fn whole_disks_are_read_and_a_loop_device_only_where_it_holds_the_jobs_files() {
         ));
         names.join(" ")
     };
+    assert_eq!(names(&[]), "nvme0n1 dm-0 md0 zram0 cciss/c0d0 held: 0");
     assert_eq!(
-        names(&disks, &[]),
-        "nvme0n1 dm-0 md0 zram0 cciss/c0d0 held: 0"
-    );
-    assert_eq!(
-        names(&disks, &["loop0", "nvme0n1"]),
+        names(&["loop0", "nvme0n1"]),
         "loop0 nvme0n1 dm-0 md0 zram0 cciss/c0d0 held: 2"
     );
 
-    let (found, _) = disks.read(&BTreeSet::new());
+    let (found, _) = read(&BTreeSet::new());
     let nvme = &found[0];
     assert_eq!((nvme.reads, nvme.read_bytes), (100, Bytes(2048 * 512)));
     assert_eq!((nvme.writes, nvme.write_bytes), (20, Bytes(8 * 512)));
@@ -407,18 +404,16 @@ fn a_torn_or_missing_diskstats_is_a_gap_and_keeps_what_is_whole() {
         "proc/diskstats",
         format!("{DISKSTATS} 8 0 sda 1 x\n8 16 sdb\n"),
     );
-    let disks = Disks::new(&root.proc(), &root.sys());
-    let (found, gaps) = disks.read(&BTreeSet::new());
+    let (found, gaps) = disk::read(&root.proc(), &root.sys(), &BTreeSet::new());
     assert_eq!((found.len(), gaps.len()), (5, 1));
     root.remove("proc/diskstats");
-    let disks = Disks::new(&root.proc(), &root.sys());
-    let (found, gaps) = disks.read(&BTreeSet::new());
+    let (found, gaps) = disk::read(&root.proc(), &root.sys(), &BTreeSet::new());
     assert_eq!(found, []);
     assert!(gaps[0].reason.ends_with("diskstats: no such file"));
 
     let bare = FakeRoot::new();
     bare.file("proc/diskstats", DISKSTATS);
-    let (found, gaps) = Disks::new(&bare.proc(), &bare.sys()).read(&BTreeSet::new());
+    let (found, gaps) = disk::read(&bare.proc(), &bare.sys(), &BTreeSet::new());
     assert_eq!(
         found.len(),
         6,
@@ -440,16 +435,15 @@ const JOB_MOUNTS: &str = "\
 ";
 
 #[test]
-fn files_lie_on_a_disk_or_on_a_file_system_with_a_name() {
+fn files_lie_on_a_disk_if_it_is_in_sight() {
     let root = with_devices();
     let mounts = mounts::parse(JOB_MOUNTS);
     let holder = |mounts: &[MountInfo], path: &str| {
         let mount = mounts::covering(mounts, Path::new(path)).unwrap();
-        disk::storage_of(&root.sys(), mounts, mount)
+        disk::device_of_mount(&root.sys(), mounts, mount)
     };
     let on = |path: &str| holder(&mounts, path);
-    let device = |name: &str| Storage::Device(name.to_owned());
-    let named = |name: &str| Storage::FileSystem(name.to_owned());
+    let device = |name: &str| Some(name.to_owned());
     assert_eq!(on("/data/a"), device("nvme0n1"), "a partition is its disk");
     assert_eq!(
         on("/tree/a"),
@@ -462,14 +456,14 @@ fn files_lie_on_a_disk_or_on_a_file_system_with_a_name() {
         "an overlay lies where it writes"
     );
     assert_eq!(on("/logs/a"), device("dm-0"));
-    assert_eq!(on("/net/a"), named("nfs4"));
-    assert_eq!(on("/dev/shm/a"), named("tmpfs"));
-    assert_eq!(on("/odd/a"), named("fuse.sshfs"));
+    for path in ["/net/a", "/dev/shm/a", "/odd/a"] {
+        assert_eq!(on(path), None, "{path}");
+    }
 
     let inside = mounts::parse("1 0 0:50 / / rw - overlay overlay rw,upperdir=/host/diff\n");
     assert_eq!(
         holder(&inside, "/app"),
-        named("overlay"),
+        None,
         "inside a container the directory below is out of sight"
     );
 }
@@ -487,14 +481,11 @@ fn what_a_process_reads_from_is_found_without_touching_its_files() {
         .file("proc/4242/fdinfo/4", info("02", 999))
         .file("proc/4242/fdinfo/5", "torn");
     assert_eq!(
-        disk::storage_of_open_files(&root.proc(), &root.sys(), JOB).unwrap(),
-        BTreeSet::from([
-            Storage::Device("nvme0n1".into()),
-            Storage::FileSystem("nfs4".into())
-        ]),
+        disk::devices_of_open_files(&root.proc(), &root.sys(), JOB).unwrap(),
+        BTreeSet::from(["nvme0n1".to_owned()]),
         "not the log that is only written, not /proc, not a pipe"
     );
-    let gap = disk::storage_of_open_files(&root.proc(), &root.sys(), Pid(1)).unwrap_err();
+    let gap = disk::devices_of_open_files(&root.proc(), &root.sys(), Pid(1)).unwrap_err();
     assert_eq!(gap.source, "disk");
 }
 
@@ -511,8 +502,8 @@ fn the_host_is_read_again_and_again() {
             "proc/pressure",
             &[("cpu", PSI), ("io", PSI), ("memory", PSI)],
         );
-    let host = Host::new(&root.proc(), &root.sys());
-    let (first, gaps) = host.read();
+    let read = || host::read(&root.proc(), &root.sys());
+    let (first, gaps) = read();
     assert_eq!(gaps, []);
     assert_eq!(first.cpus, 4);
     assert_eq!(first.mem_total, Some(Bytes(1 << 20)));
@@ -522,7 +513,7 @@ fn the_host_is_read_again_and_again() {
         Some(Duration::from_millis(2500))
     );
     root.file("proc/stat", "cpu  150 0 0 50 0 0 0 0 0 0\ncpu0 1\n");
-    let (second, _) = host.read();
+    let (second, _) = read();
     let ticks = rustix::param::clock_ticks_per_second();
     assert_eq!(
         second
@@ -539,7 +530,7 @@ fn missing_host_figures_are_unknown_with_a_reason() {
     let root = FakeRoot::new();
     root.file("proc/stat", "cpu  1 2\ncpu0 1\ncpu1 1\n")
         .file("proc/meminfo", "MemTotal:  1024 kB\n");
-    let (sample, gaps) = Host::new(&root.proc(), &root.sys()).read();
+    let (sample, gaps) = host::read(&root.proc(), &root.sys());
     assert_eq!(sample.cpus, 2, "counted in /proc/stat");
     assert_eq!(sample.cpu_busy, None);
     assert_eq!(sample.mem_total, Some(Bytes(1 << 20)));
@@ -553,14 +544,12 @@ fn missing_host_figures_are_unknown_with_a_reason() {
 #[test]
 fn this_machine_gives_sane_figures() {
     let (proc_root, sys_root) = (Path::new("/proc"), Path::new("/sys"));
-    let host = Host::new(proc_root, sys_root);
-    let (sample, _) = host.read();
+    let (sample, _) = host::read(proc_root, sys_root);
     assert!((1..100_000).contains(&sample.cpus));
     assert!(sample.cpu_busy.unwrap() > Duration::ZERO);
     assert!(sample.mem_available.unwrap() < sample.mem_total.unwrap());
 
-    let own = Own::new(proc_root);
-    let (before, after) = (own.read(0), own.read(3));
+    let (before, after) = (host::own(proc_root, 0), host::own(proc_root, 3));
     assert!(before.cpu.unwrap() <= after.cpu.unwrap());
     assert!((1 << 20..64 * GIB).contains(&after.rss.unwrap().0));
     assert_eq!(after.late, 3);
@@ -571,9 +560,9 @@ fn this_machine_gives_sane_figures() {
         assert!(group.path.starts_with('/'));
         assert!(group.cpu_quota.is_none_or(|cpus| cpus > 0.0));
     }
-    let (disks, _) = Disks::new(proc_root, sys_root).read(&BTreeSet::new());
+    let (disks, _) = disk::read(proc_root, sys_root, &BTreeSet::new());
     assert!(disks.iter().all(|disk| !disk.device.starts_with("loop")));
-    disk::storage_of_open_files(proc_root, sys_root, me).unwrap();
+    disk::devices_of_open_files(proc_root, sys_root, me).unwrap();
 }
 
 #[test]
@@ -659,11 +648,11 @@ const PARSED: [&str; 20] = [
 
 fn read_everything(root: &FakeRoot) {
     let (proc_root, sys_root) = (root.proc(), root.sys());
-    Host::new(&proc_root, &sys_root).read();
-    Own::new(&proc_root).read(0);
-    Disks::new(&proc_root, &sys_root).read(&BTreeSet::from(["a".to_owned()]));
+    host::read(&proc_root, &sys_root);
+    host::own(&proc_root, 0);
+    disk::read(&proc_root, &sys_root, &BTreeSet::from(["a".to_owned()]));
     Cgroup::new(&proc_root, &sys_root, JOB).read();
-    drop(disk::storage_of_open_files(&proc_root, &sys_root, JOB));
+    drop(disk::devices_of_open_files(&proc_root, &sys_root, JOB));
     let no_gpu = || Ok(Vec::new());
     let facts = Facts::read(&proc_root, &sys_root, Terminal::default(), no_gpu);
     let checks = doctor::checks(&facts);
@@ -684,7 +673,7 @@ fn fifos_and_folders_instead_of_files_do_not_block() {
             make(&root.proc().parent().unwrap().join(path));
         }
         read_everything(&root);
-        let (_, gaps) = Host::new(&root.proc(), &root.sys()).read();
+        let (_, gaps) = host::read(&root.proc(), &root.sys());
         assert!(
             gaps[0].reason.ends_with("stat: not a regular file"),
             "{gaps:?}"

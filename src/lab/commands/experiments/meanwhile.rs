@@ -2,6 +2,7 @@
 //!
 //! Reads the busy time of the machine, and that of this process and its children, before and after.
 
+use std::path::Path;
 use std::time::Duration;
 
 use procfs::process::Process;
@@ -10,7 +11,7 @@ use crate::error::write_error;
 use crate::lab::experiments::sweep::text::BUSY;
 use crate::options::PathArgs;
 use crate::source::clock::Clock;
-use crate::source::host::Host;
+use crate::source::host;
 
 #[derive(Debug, Clone, Copy)]
 struct Times {
@@ -23,11 +24,12 @@ struct Times {
 /// Watches the other programs from now on. What is returned warns on standard error if they used much CPU time; it is to be
 /// called after the experiment's processes have ended.
 pub(super) fn watch_others(places: &PathArgs) -> impl FnOnce() {
-    let host = Host::new(&places.proc_root, &places.sys_root);
-    let (before, clock) = (times(&host), Clock::start());
+    let (proc_root, sys_root) = (places.proc_root.clone(), places.sys_root.clone());
+    let times = move || times(&proc_root, &sys_root);
+    let (before, clock) = (times(), Clock::start());
     move || {
         let warning = before
-            .zip(times(&host))
+            .zip(times())
             .and_then(|(before, now)| warning(before, now, clock.since_start()));
         if let Some(text) = warning {
             write_error(text);
@@ -35,8 +37,8 @@ pub(super) fn watch_others(places: &PathArgs) -> impl FnOnce() {
     }
 }
 
-fn times(host: &Host) -> Option<Times> {
-    let (sample, _) = host.read();
+fn times(proc_root: &Path, sys_root: &Path) -> Option<Times> {
+    let (sample, _) = host::read(proc_root, sys_root);
     Some(Times {
         cpus: f64::from(sample.cpus),
         busy: sample.cpu_busy?.as_secs_f64(),
