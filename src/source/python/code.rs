@@ -53,11 +53,8 @@ impl Code {
         if let Some(names) = self.names.get() {
             return Ok(names);
         }
-        let names = memory.items(self.names_at)?;
-        if names.len() > MAX_NAMES {
-            return Err(memory.torn());
-        }
-        let names = names.into_iter().map(|name| memory.text(name));
+        let names = addresses(memory, self.names_at)?.into_iter();
+        let names = names.map(|name| memory.text(name));
         let names = names.collect::<Result<Vec<_>, _>>()?;
         Ok(self.names.get_or_init(|| names))
     }
@@ -68,10 +65,7 @@ impl Code {
         if let Some(names) = self.globals.get() {
             return Ok(names);
         }
-        let names = memory.items(self.globals_at)?;
-        if names.len() > MAX_NAMES {
-            return Err(memory.torn());
-        }
+        let names = addresses(memory, self.globals_at)?;
         Ok(self.globals.get_or_init(|| names.into_iter().collect()))
     }
 
@@ -83,8 +77,7 @@ impl Code {
         unit: usize,
     ) -> Result<Option<String>, PythonError> {
         let code = self.units(memory, unit, 0)?;
-        let name =
-            code.and_then(|code| name_of_callee(memory.layout.bytecode.opcodes, &code, unit));
+        let name = code.and_then(|code| name_of_callee(memory.layout.opcodes, &code, unit));
         let Some(index) = name else {
             return Ok(None);
         };
@@ -101,7 +94,7 @@ impl Code {
     /// known.
     pub(super) fn keeps(&self, memory: &Memory, unit: usize) -> Result<Option<bool>, PythonError> {
         let code = self.units(memory, unit, MAX_CACHES + 1)?;
-        Ok(code.and_then(|code| is_kept(memory.layout.bytecode.opcodes, &code, unit)))
+        Ok(code.and_then(|code| is_kept(memory.layout.opcodes, &code, unit)))
     }
 
     /// Returns its bytecode up to the unit of this index, and up to so `many` more. `None` if it is too long.
@@ -114,7 +107,7 @@ impl Code {
         if unit >= MAX_UNITS {
             return Ok(None);
         }
-        let (at, units) = match memory.layout.bytecode.at {
+        let (at, units) = match memory.layout.bytecode {
             BytecodeLayout::Inside(offset) => {
                 let begin = self.at.wrapping_add(offset);
                 (begin, memory.len(self.at)?)
@@ -166,4 +159,13 @@ impl Code {
             globals: OnceLock::new(),
         })
     }
+}
+
+/// Returns the addresses of the names in a tuple of them.
+fn addresses(memory: &Memory, tuple: usize) -> Result<Vec<usize>, PythonError> {
+    let names = memory.items(tuple)?;
+    if names.len() > MAX_NAMES {
+        return Err(memory.torn());
+    }
+    Ok(names)
 }

@@ -51,7 +51,7 @@ impl Frame {
 
     /// Returns the index of the unit of bytecode that it runs. `None` if that is not known.
     fn unit(&self, memory: &Memory) -> Result<Option<usize>, PythonError> {
-        Ok(match memory.layout.bytecode.at {
+        Ok(match memory.layout.bytecode {
             BytecodeLayout::Inside(offset) => {
                 let begin = self.code.at.wrapping_add(offset);
                 let bytes = self.instruction.and_then(|at| at.checked_sub(begin));

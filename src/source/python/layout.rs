@@ -28,13 +28,8 @@ pub(super) struct Layout {
     pub(super) cached_keys: usize,
     /// The opcode that takes the next item of a loop, which differs in nearly each version. `None` = not known.
     pub(super) for_iter: Option<u8>,
-    pub(super) bytecode: Bytecode,
-}
-
-/// Where a frame's instructions are, and what they mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Bytecode {
-    pub(super) at: BytecodeLayout,
+    /// Where a frame's instructions are, and what they mean.
+    pub(super) bytecode: BytecodeLayout,
     pub(super) opcodes: &'static Opcodes,
 }
 
@@ -165,28 +160,24 @@ const V3_8: Layout = Layout {
     instance: InstanceLayout::DictOffset,
     cached_keys: 872,
     for_iter: None,
-    bytecode: Bytecode {
-        at: BytecodeLayout::Pointed {
-            bytes: 48,
-            last: 104,
-            counts: 1,
-        },
-        opcodes: &opcodes::V3_8,
+    bytecode: BytecodeLayout::Pointed {
+        bytes: 48,
+        last: 104,
+        counts: 1,
     },
+    opcodes: &opcodes::V3_8,
 };
 const V3_10: Layout = Layout {
     frame: FrameLayout {
         locals: 352,
         ..FRAME_3_8
     },
-    bytecode: Bytecode {
-        at: BytecodeLayout::Pointed {
-            bytes: 48,
-            last: 96,
-            counts: 2,
-        },
-        opcodes: &opcodes::V3_10,
+    bytecode: BytecodeLayout::Pointed {
+        bytes: 48,
+        last: 96,
+        counts: 2,
     },
+    opcodes: &opcodes::V3_10,
     ..V3_8
 };
 const CODE_3_11: CodeLayout = CodeLayout {
@@ -219,10 +210,8 @@ const V3_11: Layout = Layout {
     keys: KeysLayout::Compact,
     instance: InstanceLayout::ValuesBefore,
     for_iter: Some(93),
-    bytecode: Bytecode {
-        at: BytecodeLayout::Inside(184),
-        opcodes: &opcodes::V3_11,
-    },
+    bytecode: BytecodeLayout::Inside(184),
+    opcodes: &opcodes::V3_11,
     ..V3_8
 };
 const FRAME_3_12: FrameLayout = FrameLayout {
@@ -252,10 +241,8 @@ const V3_12: Layout = Layout {
     long: LongLayout::Tag,
     instance: InstanceLayout::Tagged,
     cached_keys: 880,
-    bytecode: Bytecode {
-        at: BytecodeLayout::Inside(192),
-        opcodes: &opcodes::V3_12,
-    },
+    bytecode: BytecodeLayout::Inside(192),
+    opcodes: &opcodes::V3_12,
     ..V3_11
 };
 const V3_13: Layout = Layout {
@@ -263,10 +250,8 @@ const V3_13: Layout = Layout {
     frame_of_thread: FrameOfThread::Direct(72),
     for_iter: None,
     instance: InstanceLayout::Inline,
-    bytecode: Bytecode {
-        at: BytecodeLayout::Inside(200),
-        opcodes: &opcodes::V3_13,
-    },
+    bytecode: BytecodeLayout::Inside(200),
+    opcodes: &opcodes::V3_13,
     ..V3_12
 };
 const V3_14: Layout = Layout {
@@ -276,10 +261,8 @@ const V3_14: Layout = Layout {
         ..FRAME_3_12
     },
     tuple_items: 32,
-    bytecode: Bytecode {
-        at: BytecodeLayout::Inside(208),
-        opcodes: &opcodes::V3_14,
-    },
+    bytecode: BytecodeLayout::Inside(208),
+    opcodes: &opcodes::V3_14,
     ..V3_13
 };
 

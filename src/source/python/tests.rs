@@ -95,14 +95,13 @@ impl Heap {
 
     /// Gives the code some instructions, most of them of calls, and the frame one of these.
     fn put_bytecode(&self, layout: &Layout, rng: &mut Rng) {
-        let bytecode = layout.bytecode;
-        let effects = bytecode.opcodes.instructions.iter().enumerate();
+        let effects = layout.opcodes.instructions.iter().enumerate();
         let known =
             effects.filter(|(_, one)| !matches!(one.effect, StackUse::Other | StackUse::Hidden));
         let known: Vec<usize> = known.map(|(opcode, _)| opcode).collect();
         let mut unit = || known[rng.usize(0..known.len())] | rng.usize(0..4) << 8;
         let mut units = || (0..4).fold(0, |word, _| word << 16 | unit());
-        let (object, begin, length) = match bytecode.at {
+        let (object, begin, length) = match layout.bytecode {
             BytecodeLayout::Inside(at) => (CODE, at, UNITS),
             BytecodeLayout::Pointed { bytes, .. } => {
                 self.put(CODE, bytes, self.at(BYTES_OBJECT));
@@ -112,7 +111,7 @@ impl Heap {
         self.put(object, 16, length);
         (0..UNITS / 4).for_each(|word| self.put(object, begin + word * WORD, units()));
         let last = rng.usize(0..UNITS);
-        match (bytecode.at, layout.frame.instruction) {
+        match (layout.bytecode, layout.frame.instruction) {
             (
                 BytecodeLayout::Pointed {
                     last: at, counts, ..
