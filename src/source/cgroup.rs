@@ -78,7 +78,7 @@ struct CgroupLocations {
     cpuset: Option<Location>,
     memory: Option<Location>,
     freezer: Option<Location>,
-    unified: Option<PathBuf>,
+    unified: Option<Location>,
     /// Reasons for locations that could not be found.
     gaps: Vec<Gap>,
 }
@@ -104,16 +104,15 @@ impl CgroupLocations {
             }
         };
         let (cpu, cpuset, memory) = (place("cpu"), place("cpuset"), place("memory"));
-        // Where it is not visible, polls still show most frozen groups.
-        let freezer = membership.place("freezer", &mounts, sys_root);
-        let freezer = freezer.ok().flatten();
+        // Where the freezer's is not visible, polls still show most frozen groups.
+        let optional = |controller| membership.place(controller, &mounts, sys_root).ok()?;
         Some(Self {
             path: membership.path(),
             cpu,
             cpuset,
             memory,
-            freezer,
-            unified: membership.unified(&mounts, sys_root),
+            freezer: optional("freezer"),
+            unified: optional(""),
             gaps,
         })
     }
@@ -146,10 +145,10 @@ impl CgroupLocations {
         CgroupReading {
             cgroup: Some(sample),
             // If the group has none, the machine's pressure is used, and its reader reports why that is missing.
-            pressure: self
-                .unified
-                .as_ref()
-                .and_then(|own| pressure(|resource| own.join(format!("{resource}.pressure"))).ok()),
+            pressure: self.unified.as_ref().and_then(|own| {
+                let file = |resource: &str| own.group().join(format!("{resource}.pressure"));
+                pressure(file).ok()
+            }),
             gaps,
         }
     }

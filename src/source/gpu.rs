@@ -41,11 +41,17 @@ struct Shared {
 
 #[derive(Default)]
 struct GpuTable {
-    /// Ordered by index.
+    /// By index.
     rows: Vec<GpuRow>,
     /// `None` while the driver is being opened.
     gaps: Option<Vec<Gap>>,
     stopped: bool,
+}
+
+impl GpuTable {
+    fn row(&mut self, index: u32) -> Option<&mut GpuRow> {
+        self.rows.get_mut(usize::try_from(index).ok()?)
+    }
 }
 
 struct GpuRow {
@@ -210,7 +216,9 @@ impl Shared {
     ) {
         loop {
             let at = clock();
-            self.ask(index, at);
+            if let Some(row) = self.board().row(index) {
+                row.asked = Some(at);
+            }
             let sample = gpu.read(at);
             if !self.put(index, sample) {
                 return;
@@ -228,20 +236,11 @@ impl Shared {
         }
     }
 
-    /// Records that a reading begins.
-    fn ask(&self, index: u32, at: Moment) {
-        let mut board = self.board();
-        let row = board.rows.iter_mut().find(|row| row.sample.index == index);
-        if let Some(row) = row {
-            row.asked = Some(at);
-        }
-    }
-
     /// Stores a reading. Returns `false` if this GPU need not be read again.
     fn put(&self, index: u32, mut sample: GpuSample) -> bool {
         let chosen = self.chosen(index, sample.uuid.as_deref());
         let mut board = self.board();
-        let Some(row) = board.rows.iter_mut().find(|row| row.sample.index == index) else {
+        let Some(row) = board.row(index) else {
             return false;
         };
         row.util_samples

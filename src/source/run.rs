@@ -33,24 +33,15 @@ const VARIABLES: [&str; 10] = [
     "USER",
 ];
 
-/// The variables that are set, not empty, and readable.
-#[derive(Debug, Default)]
-struct RunVariables(BTreeMap<&'static str, String>);
-
-impl RunVariables {
-    fn of(reader: &mut ProcessReader, pid: Pid) -> Self {
-        let values = reader.environment(pid, VARIABLES).unwrap_or_default();
-        let kept = |value: String| value.chars().take(MAX_NAME).collect::<String>();
-        let set = VARIABLES
-            .into_iter()
-            .zip(values)
-            .filter_map(|(name, value)| Some((name, kept(value?))));
-        Self(set.filter(|(_, value)| !value.is_empty()).collect())
-    }
-
-    fn take(&mut self, name: &str) -> Option<String> {
-        self.0.remove(name)
-    }
+/// Returns the variables that are set, not empty, and readable.
+fn variables(reader: &mut ProcessReader, pid: Pid) -> BTreeMap<&'static str, String> {
+    let values = reader.environment(pid, VARIABLES).unwrap_or_default();
+    let kept = |value: String| value.chars().take(MAX_NAME).collect::<String>();
+    let set = VARIABLES
+        .into_iter()
+        .zip(values)
+        .filter_map(|(name, value)| Some((name, kept(value?))));
+    set.filter(|(_, value)| !value.is_empty()).collect()
 }
 
 /// Identifiers found in the names of control groups.
@@ -113,7 +104,7 @@ fn user_name(passwd: &str, uid: u32) -> Option<String> {
 /// Returns the identity of the job whose first trainer this is.
 pub(super) fn read(proc_root: &Path, reader: &mut ProcessReader, first: ProcessKey) -> Run {
     let folder = proc_root.join(first.pid.to_string());
-    let environment = RunVariables::of(reader, first.pid);
+    let environment = variables(reader, first.pid);
     let groups = CgroupIds::of(&file::read(&folder.join("cgroup")).unwrap_or_default());
     let owner = fs::metadata(&folder).ok().map(|metadata| metadata.uid());
     let passwd = file::read(Path::new("/etc/passwd")).unwrap_or_default();
@@ -124,7 +115,7 @@ pub(super) fn read(proc_root: &Path, reader: &mut ProcessReader, first: ProcessK
 }
 
 fn named(
-    mut environment: RunVariables,
+    mut environment: BTreeMap<&'static str, String>,
     groups: CgroupIds,
     owner: Option<String>,
     host: &str,
@@ -133,14 +124,14 @@ fn named(
     // From Slurm 26.05 on the name of the group is not the job's number.
     let numbered = |job: &String| job.bytes().all(|byte| byte.is_ascii_digit());
     let slurm_job_id = groups.slurm_job.filter(numbered);
-    let slurm_job_id = slurm_job_id.or_else(|| environment.take("SLURM_JOB_ID"));
-    let k8s_pod_uid = groups.pod_uid.or_else(|| environment.take("POD_UID"));
+    let slurm_job_id = slurm_job_id.or_else(|| environment.remove("SLURM_JOB_ID"));
+    let k8s_pod_uid = groups.pod_uid.or_else(|| environment.remove("POD_UID"));
     // The host name of a container in a pod is the pod's name, unless it uses the node's network.
-    let in_pod = environment.take("KUBERNETES_SERVICE_HOST");
-    let host_of_pod = in_pod.and(environment.take("HOSTNAME"));
-    let k8s_pod_name = environment.take("POD_NAME").or(host_of_pod);
+    let in_pod = environment.remove("KUBERNETES_SERVICE_HOST");
+    let host_of_pod = in_pod.and(environment.remove("HOSTNAME"));
+    let k8s_pod_name = environment.remove("POD_NAME").or(host_of_pod);
     // The id that torchrun sets if none was given.
-    let torchrun_id = environment.take("TORCHELASTIC_RUN_ID");
+    let torchrun_id = environment.remove("TORCHELASTIC_RUN_ID");
     let torchrun_id = torchrun_id.filter(|id| id != "none");
     let pod = k8s_pod_uid
         .as_ref()
@@ -161,16 +152,16 @@ fn named(
         host: host.to_owned(),
         user: ["SLURM_JOB_USER", "USER"]
             .into_iter()
-            .find_map(|name| environment.take(name))
+            .find_map(|name| environment.remove(name))
             .or(owner),
         slurm_step_id: groups
             .slurm_step
-            .or_else(|| environment.take("SLURM_STEP_ID"))
+            .or_else(|| environment.remove("SLURM_STEP_ID"))
             .filter(|_| slurm_job_id.is_some()),
         slurm_job_id,
         k8s_pod_uid,
         k8s_pod_name,
-        k8s_namespace_name: environment.take("POD_NAMESPACE"),
+        k8s_namespace_name: environment.remove("POD_NAMESPACE"),
         torchrun_id,
     }
 }
@@ -185,11 +176,11 @@ mod tests {
     };
     const UID: &str = "1d2c3b4a-0011-2233-4455-66778899aabb";
 
-    fn set(name: &'static str, value: &str) -> RunVariables {
-        RunVariables([(name, value.to_owned())].into())
+    fn set(name: &'static str, value: &str) -> BTreeMap<&'static str, String> {
+        [(name, value.to_owned())].into()
     }
 
-    fn run(cgroup: &str, environment: RunVariables) -> Run {
+    fn run(cgroup: &str, environment: BTreeMap<&'static str, String>) -> Run {
         named(
             environment,
             CgroupIds::of(cgroup),
@@ -207,7 +198,7 @@ mod tests {
             "0::/system.slice/slurmstepd.scope/job_4711/step_0/user/task_3\n",
             "0::/system.slice/gpu-03_slurmstepd.scope/job_4711/step_0/user/task_3\n",
         ] {
-            let run = run(group, RunVariables::default());
+            let run = run(group, BTreeMap::default());
             assert_eq!(run.id, "slurm-4711", "{group}");
             assert_eq!(run.source, RunSource::Slurm);
             assert_eq!(run.slurm_step_id.as_deref(), Some("0"));
@@ -222,7 +213,7 @@ mod tests {
         }
         // A folder that happens to have such a name.
         assert_eq!(
-            run("0::/job_4711/step_0\n", RunVariables::default()).source,
+            run("0::/job_4711/step_0\n", BTreeMap::default()).source,
             RunSource::Process
         );
     }
@@ -237,7 +228,7 @@ mod tests {
             format!("3:memory:/kubepods/besteffort/pod{UID}/00ff"),
             format!("0::/kubelet/kubepods/pod{UID}"),
         ] {
-            let run = run(&group, RunVariables::default());
+            let run = run(&group, BTreeMap::default());
             assert_eq!(
                 (run.id.as_str(), run.source),
                 ("pod-1d2c3b4a", RunSource::Kubernetes)
@@ -253,7 +244,7 @@ mod tests {
             "0::/kubepods/pod1234",
         ] {
             assert_eq!(
-                run(group, RunVariables::default()).source,
+                run(group, BTreeMap::default()).source,
                 RunSource::Process,
                 "{group}"
             );
@@ -264,7 +255,7 @@ mod tests {
     fn an_unnamed_run_is_named_after_its_process() {
         let torchrun = set("TORCHELASTIC_RUN_ID", "exp-7");
         assert_eq!(run("", torchrun).id, "torchrun-exp-7");
-        let plain = run("garbage\n0::\n", RunVariables::default());
+        let plain = run("garbage\n0::\n", BTreeMap::default());
         assert_eq!(plain.id, "gpu-03-70-900");
         assert_eq!(plain.user.as_deref(), Some("anna"));
         assert_eq!(plain.slurm_step_id, None);

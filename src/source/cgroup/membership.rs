@@ -76,7 +76,7 @@ impl Membership {
     }
 
     /// Finds the group of the process for this controller: in version 1 if the controller has a hierarchy there, else
-    /// in version 2. Returns `Ok(None)` if the kernel has neither.
+    /// in version 2; `""` = in version 2, with or without controllers. Returns `Ok(None)` if the kernel has neither.
     pub(super) fn place(
         &self,
         controller: &str,
@@ -84,9 +84,9 @@ impl Membership {
         sys_root: &Path,
     ) -> Result<Option<Location>, Gap> {
         let (version, path) = match (self.line(controller), self.line("")) {
-            (Some(path), _) => (CgroupVersion::V1, path),
-            (None, Some(path)) => (CgroupVersion::V2, path),
-            (None, None) => return Ok(None),
+            (Some(path), _) if !controller.is_empty() => (CgroupVersion::V1, path),
+            (_, Some(path)) => (CgroupVersion::V2, path),
+            (_, None) => return Ok(None),
         };
         let hierarchies = mounts.iter().filter(|mount| match version {
             CgroupVersion::V1 => {
@@ -95,13 +95,6 @@ impl Membership {
             CgroupVersion::V2 => mount.fs_type == "cgroup2",
         });
         find(version, path, hierarchies, sys_root).map(Some)
-    }
-
-    /// Returns the process's directory in version 2, with or without controllers.
-    pub(super) fn unified(&self, mounts: &[MountInfo], sys_root: &Path) -> Option<PathBuf> {
-        let hierarchies = mounts.iter().filter(|mount| mount.fs_type == "cgroup2");
-        let place = find(CgroupVersion::V2, self.line("")?, hierarchies, sys_root).ok()?;
-        Some(place.group)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::units::ProcessKey;
 
 #[derive(Debug, Default)]
 pub(super) struct Slots {
+    /// By the numbers of their loaders.
     slots: Vec<LoaderSlot>,
     /// How often loaders were placed.
     times: u64,
@@ -14,7 +15,6 @@ pub(super) struct Slots {
 
 #[derive(Debug)]
 struct LoaderSlot {
-    id: u64,
     pipe: Option<ResultPipe>,
     workers: BTreeSet<ProcessKey>,
     alive: bool,
@@ -53,10 +53,8 @@ impl Slots {
 
     /// Returns the number of workers that `id` has started since its first set.
     pub(super) fn started(&self, id: u64) -> u64 {
-        self.slots
-            .iter()
-            .find(|slot| slot.id == id)
-            .map_or(0, |slot| slot.started)
+        let slot = usize::try_from(id).ok().and_then(|id| self.slots.get(id));
+        slot.map_or(0, |slot| slot.started)
     }
 
     fn slot_for(&mut self, loader: &mut Loader) -> u64 {
@@ -84,18 +82,16 @@ impl Slots {
             slot.pipe = loader.pipe;
             (slot.alive, slot.seen) = (true, self.times);
             slot.workers = workers;
-            return slot.id;
+            return at as u64;
         }
-        let id = self.slots.len() as u64;
         self.slots.push(LoaderSlot {
-            id,
             pipe: loader.pipe,
             workers,
             alive: true,
             seen: self.times,
             started: 0,
         });
-        id
+        self.slots.len() as u64 - 1
     }
 }
 
