@@ -15,6 +15,7 @@ use super::polled_deque::PolledDeque;
 use super::reach::{FoundDeque, Reach};
 use super::supply::Supply;
 use crate::loaders::FULL_QUEUE;
+use crate::units::Pid;
 
 /// Maximum number of queues polled.
 const QUEUES: usize = 24;
@@ -43,13 +44,16 @@ pub struct QueueState {
     pub ahead: bool,
 }
 
-/// A thread other than the main one, and what it may use.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Holder<'a> {
+/// The stack of a thread other than the main one, and the objects of its locals.
+#[derive(Debug)]
+pub(super) struct OtherStack {
     /// Address of its state.
     pub(super) state: usize,
-    pub(super) frames: &'a [Frame],
-    pub(super) objects: &'a [usize],
+    pub(super) thread: Option<Pid>,
+    pub(super) frames: Vec<Frame>,
+    pub(super) objects: Vec<usize>,
+    /// Those of `objects` that are queues.
+    pub(super) queues: Vec<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -198,13 +202,13 @@ impl Queues {
 
     /// Records a poll of all other threads. A queue that all who hold it fill is left to the main thread; not if there are
     /// several of these: one may lead to the other.
-    pub(super) fn poll_fillers(&mut self, memory: &Memory, threads: &[Holder<'_>]) {
+    pub(super) fn poll_fillers(&mut self, memory: &Memory, threads: &[OtherStack]) {
         let all_fill = self.known.iter_mut().map(|known| {
             let Some(queue) = known.queue else {
                 return false;
             };
-            let holds = |thread: &&Holder<'_>| thread.objects.contains(&queue);
-            let waits = |thread: &&Holder<'_>| in_put(memory, thread.frames) == Some(queue);
+            let holds = |thread: &&OtherStack| thread.objects.contains(&queue);
+            let waits = |thread: &&OtherStack| in_put(memory, &thread.frames) == Some(queue);
             let fills = threads.iter().filter(holds).filter(waits);
             known.fillers.extend(fills.map(|thread| thread.state));
             // Threads come and go.

@@ -10,7 +10,7 @@ use super::frames::Walker;
 use super::instance::Attributes;
 use super::memory::Memory;
 use super::naming::{CodeLocation, activity, loader_frame};
-use super::queues::{Holder, Queues};
+use super::queues::{OtherStack, Queues};
 use super::reach::{CELL, Reach};
 use super::shape::Shape;
 use crate::loaders::{FULL_QUEUE, Meaning};
@@ -66,17 +66,6 @@ pub(super) struct ThreadCache {
     numbers: HashMap<(usize, usize), Attributes>,
 }
 
-/// A thread's stack, and the objects of its locals.
-struct OtherStack {
-    /// Address of its state.
-    state: usize,
-    thread: Option<Pid>,
-    frames: Vec<Frame>,
-    objects: Vec<usize>,
-    /// Those of `objects` that are queues.
-    queues: Vec<usize>,
-}
-
 impl ThreadCache {
     /// Returns what the threads other than the main one do, and records in `queues` which of them such a thread waits
     /// for.
@@ -96,14 +85,13 @@ impl ThreadCache {
                 all.push(self.walked(memory, walker, state, frames));
             }
         }
-        let holders: Vec<Holder<'_>> = all.iter().map(OtherStack::holder).collect();
-        queues.poll_fillers(&memory, &holders);
+        queues.poll_fillers(&memory, &all);
         let queues_to_main = queues_to_main(queues.feeding().collect(), &all);
         let threads = all.iter().filter_map(|walked| {
             let of_pool = walked.frames.iter().any(is_of_pool);
             Some(OtherThread {
                 thread: walked.thread?,
-                loads: of_pool || walked.holds_any(&queues_to_main),
+                loads: of_pool || holds_any(walked, &queues_to_main),
                 does: does(&memory, &walked.frames, &queues_to_main),
             })
         });
@@ -216,18 +204,8 @@ impl ThreadCache {
     }
 }
 
-impl OtherStack {
-    fn holder(&self) -> Holder<'_> {
-        Holder {
-            state: self.state,
-            frames: &self.frames,
-            objects: &self.objects,
-        }
-    }
-
-    fn holds_any(&self, queues: &BTreeSet<usize>) -> bool {
-        self.objects.iter().any(|object| queues.contains(object))
-    }
+fn holds_any(thread: &OtherStack, queues: &BTreeSet<usize>) -> bool {
+    thread.objects.iter().any(|object| queues.contains(object))
 }
 
 /// Returns the queues that lead to the main thread: those that it takes from and, stage by stage, those held by the
@@ -237,7 +215,7 @@ fn queues_to_main(feeding: BTreeSet<usize>, all: &[OtherStack]) -> BTreeSet<usiz
     for _ in 0..STAGES {
         let before = queues.len();
         for walked in all {
-            if walked.holds_any(&queues) {
+            if holds_any(walked, &queues) {
                 queues.extend(&walked.queues);
             }
         }
