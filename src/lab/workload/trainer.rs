@@ -29,8 +29,8 @@ pub fn train(settings: &JobSettings) -> Result<(), Hinted> {
         pin_memory: settings.pin_memory,
         batch_bytes: settings.batch_bytes(),
     };
-    let mut probe = ProbeWriter::from_environment(Some(settings.capacity()), settings.cache);
-    let mut device = FallbackDevice::open(settings.device, options, probe.as_mut());
+    let probe = ProbeWriter::from_environment(Some(settings.capacity()), settings.cache);
+    let mut device = FallbackDevice::open(settings.device, options, probe);
     let began = now();
     let mut batches = BatchSource::start(settings)?;
     let end = settings
@@ -46,19 +46,19 @@ pub fn train(settings: &JobSettings) -> Result<(), Hinted> {
         }
         let wait_to = now();
         if !copied {
-            device.copy(batches.batch(), probe.as_mut());
+            device.copy(batches.batch());
             batches.release();
         }
-        device.step(probe.as_mut());
+        device.step();
         // With pinned memory the next copy runs in parallel with this step.
         copied = settings.pin_memory && batches.fetch(false)?;
         if copied {
-            device.copy(batches.batch(), probe.as_mut());
+            device.copy(batches.batch());
             batches.release();
         }
-        let times = device.finish(probe.as_mut());
+        let times = device.finish();
         let step_to = now();
-        if let Some(probe) = &mut probe {
+        if let Some(probe) = &mut device.probe {
             probe.step(&Step {
                 number,
                 wait_from,

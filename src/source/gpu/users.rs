@@ -28,16 +28,15 @@ pub(in crate::source) struct Users {
     reader: ProcessReader,
     /// Whether the driver's PIDs are those of `/proc` here. `None` = not known.
     first_namespace: Option<bool>,
-    ranks: BTreeMap<ProcessKey, RankEnvironment>,
+    /// `None` if it could not be read.
+    ranks: BTreeMap<ProcessKey, Option<RankEnvironment>>,
     /// Keyed by PID: processes listed by the driver, and ranks.
     files: BTreeMap<Pid, (Duration, Files)>,
 }
 
 /// Environment that a rank was started with. The program may have changed it since.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct RankEnvironment {
-    /// Whether the environment could be read.
-    known: bool,
     /// `CUDA_VISIBLE_DEVICES`; `None` = not set.
     visible: Option<String>,
     local_rank: Option<usize>,
@@ -135,10 +134,13 @@ impl Users {
             .ranks
             .entry(rank)
             .or_insert_with(|| ask(reader, rank.pid));
+        let environment = environment.as_ref()?;
         let named: Vec<_> = gpus.iter().map(name).collect();
-        environment
-            .known
-            .then(|| visible(&named, environment.visible.as_deref(), environment.by_bus))
+        Some(visible(
+            &named,
+            environment.visible.as_deref(),
+            environment.by_bus,
+        ))
     }
 
     /// Returns the positions of the GPUs that a rank uses, from the most reliable evidence available.
@@ -173,7 +175,10 @@ impl Users {
                 .into_iter()
                 .collect();
         }
-        let local_rank = self.ranks.get(&rank).and_then(|known| known.local_rank);
+        let local_rank = self
+            .ranks
+            .get(&rank)
+            .and_then(|known| known.as_ref()?.local_rank);
         let place = view.and_then(|view| match (view.order.as_slice(), local_rank) {
             ([only], _) => Some((*only, UsedBy::OnlyVisible)),
             (several, Some(rank)) => Some((*several.get(rank)?, UsedBy::LocalRank)),
@@ -204,17 +209,14 @@ fn name(gpu: &GpuSample) -> Named<'_> {
     }
 }
 
-fn ask(reader: &mut ProcessReader, rank: Pid) -> RankEnvironment {
+fn ask(reader: &mut ProcessReader, rank: Pid) -> Option<RankEnvironment> {
     let names = ["CUDA_VISIBLE_DEVICES", "LOCAL_RANK", "CUDA_DEVICE_ORDER"];
-    let Some([visible, local_rank, order]) = reader.environment(rank, names) else {
-        return RankEnvironment::default();
-    };
-    RankEnvironment {
-        known: true,
+    let [visible, local_rank, order] = reader.environment(rank, names)?;
+    Some(RankEnvironment {
         visible,
         local_rank: local_rank.and_then(|rank| rank.trim().parse().ok()),
         by_bus: order.is_some_and(|order| order.trim() == "PCI_BUS_ID"),
-    }
+    })
 }
 
 /// Returns the GPUs on which the driver lists this process, if its PID is known to be this one's: their positions, and

@@ -87,7 +87,7 @@ impl ProbeReport {
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     writers: BTreeMap<Pid, Account>,
-    refused: u64,
+    pub(super) refused: u64,
     /// Why nothing more is received. `None` while the listener runs.
     pub(super) broken: Option<Errno>,
 }
@@ -102,14 +102,6 @@ struct Account {
 }
 
 impl Accounts {
-    pub(super) fn refuse(&mut self) {
-        self.refused += 1;
-    }
-
-    pub(super) fn refused(&self) -> u64 {
-        self.refused
-    }
-
     pub(super) fn writers(&self) -> Vec<Pid> {
         self.writers.keys().copied().collect()
     }

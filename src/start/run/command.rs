@@ -11,7 +11,7 @@ use crate::launch::{
 };
 use crate::options::WatchArgs;
 use crate::sample::Gap;
-use crate::setup::{FAILED_IF, named_log, print_error};
+use crate::setup::{self, named_log, print_error};
 use crate::source::sampler::Options;
 use crate::units::{Pid, printable};
 use crate::verdict::Kind;
@@ -87,8 +87,7 @@ pub(super) fn exit_code(
 ) -> ExitCode {
     match ended.map_or(0, Ending::code) {
         code if code != 0 && !stopped => ExitCode::from(code),
-        _ if kind.is_some_and(|kind| watch.fail_if.contains(&kind)) => ExitCode::from(FAILED_IF),
-        _ => ExitCode::SUCCESS,
+        _ => setup::exit_code(kind, &watch.fail_if),
     }
 }
 

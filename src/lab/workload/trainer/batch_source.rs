@@ -44,11 +44,19 @@ impl BatchSource {
         if self.fetch_cached() {
             return Ok(true);
         }
-        let ready = self.loader.next(wait)?;
-        if let Some(ready) = ready {
-            self.fetched_from_loader(ready);
+        let Some(ready) = self.loader.next(wait)? else {
+            return Ok(false);
+        };
+        self.fetched += 1;
+        self.current = Some(Current::Loaded(ready));
+        // The cache is filled with the last batches before loading stops.
+        let kept = self.cache.filter(|cache| {
+            self.fetched <= cache.from && self.fetched + u64::from(cache.batches) > cache.from
+        });
+        if kept.is_some() {
+            self.cached.push(self.loader.batch(ready).to_vec());
         }
-        Ok(ready.is_some())
+        Ok(true)
     }
 
     /// Returns the bytes of the batch that was fetched; empty once it is released.
@@ -77,17 +85,5 @@ impl BatchSource {
         // It is less than the length of a vector, so it fits.
         self.current = usize::try_from(turn).ok().map(Current::Cached);
         true
-    }
-
-    fn fetched_from_loader(&mut self, ready: BatchMessage) {
-        self.fetched += 1;
-        self.current = Some(Current::Loaded(ready));
-        // The cache is filled with the last batches before loading stops.
-        let kept = self.cache.filter(|cache| {
-            self.fetched <= cache.from && self.fetched + u64::from(cache.batches) > cache.from
-        });
-        if kept.is_some() {
-            self.cached.push(self.loader.batch(ready).to_vec());
-        }
     }
 }

@@ -7,6 +7,8 @@ use crate::probe::ProbeWriter;
 
 #[derive(Debug)]
 pub(super) struct FallbackDevice {
+    /// Where the steps are reported, if they are.
+    pub(super) probe: Option<ProbeWriter>,
     device: Box<dyn Device>,
     options: DeviceOptions,
     /// Number of copied batches that wait for their step, and of started steps that were not waited for.
@@ -19,7 +21,7 @@ impl FallbackDevice {
     pub(super) fn open(
         kind: DeviceKind,
         options: DeviceOptions,
-        mut probe: Option<&mut ProbeWriter>,
+        mut probe: Option<ProbeWriter>,
     ) -> Self {
         let (device, notice) = device::open(kind, &options);
         if let Some(probe) = &mut probe {
@@ -29,6 +31,7 @@ impl FallbackDevice {
             }
         }
         Self {
+            probe,
             device,
             options,
             copied: 0,
@@ -36,20 +39,20 @@ impl FallbackDevice {
         }
     }
 
-    pub(super) fn copy(&mut self, batch: &[u8], probe: Option<&mut ProbeWriter>) {
-        self.act(probe, |device| device.copy(batch));
+    pub(super) fn copy(&mut self, batch: &[u8]) {
+        self.act(|device| device.copy(batch));
         self.copied += 1;
     }
 
-    pub(super) fn step(&mut self, probe: Option<&mut ProbeWriter>) {
-        self.act(probe, Device::step);
+    pub(super) fn step(&mut self) {
+        self.act(Device::step);
         self.copied = self.copied.saturating_sub(1);
         self.started += 1;
     }
 
     /// Waits for the step that was started; its times are those of the device that finished it.
-    pub(super) fn finish(&mut self, probe: Option<&mut ProbeWriter>) -> Option<StepTimes> {
-        let times = self.act(probe, Device::finish);
+    pub(super) fn finish(&mut self) -> Option<StepTimes> {
+        let times = self.act(Device::finish);
         self.started = self.started.saturating_sub(1);
         times
     }
@@ -57,23 +60,22 @@ impl FallbackDevice {
     /// Calls the device; if it fails, calls its replacement.
     fn act<T>(
         &mut self,
-        probe: Option<&mut ProbeWriter>,
         act: impl Fn(&mut (dyn Device + 'static)) -> Result<T, DeviceError>,
     ) -> Option<T> {
         match act(&mut *self.device) {
             Ok(done) => Some(done),
             Err(error) => {
-                self.replace(&error, probe);
+                self.replace(&error);
                 act(&mut *self.device).ok()
             }
         }
     }
 
     /// Switches to the simulated device, in the state of the failed one.
-    fn replace(&mut self, error: &DeviceError, probe: Option<&mut ProbeWriter>) {
+    fn replace(&mut self, error: &DeviceError) {
         let failed = self.device.name().to_owned();
         self.device = device::open(DeviceKind::Sim, &self.options).0;
-        if let Some(probe) = probe {
+        if let Some(probe) = &mut self.probe {
             probe.device(self.device.name());
             let notice = format!("{failed} failed ({error}): simulating the device from now on");
             probe.notice(&notice);
