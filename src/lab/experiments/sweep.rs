@@ -309,7 +309,7 @@ mod tests {
         }
         let conclusion = text::conclusion(&sweep);
         assert!(
-            conclusion.contains("more than 2 workers would gain next to nothing"),
+            conclusion.contains("no knee up to 2 workers, and the trainer hardly waits"),
             "{conclusion}"
         );
     }

@@ -75,7 +75,7 @@ pub fn conclusion(sweep: &Sweep) -> String {
             ));
         }
         (Some(knee), _) if hardly_waits(sweep, knee) => lines.push(format!(
-            "more than {} would gain next to nothing: the trainer hardly waits",
+            "no knee up to {}, and the trainer hardly waits: more gain little",
             counted(knee, "worker")
         )),
         (Some(knee), _) if knee >= cpus && fills_the_cpus(sweep, knee) => lines.push(format!(
