@@ -690,17 +690,25 @@ fn work_in_the_main_thread_before_the_model() {
     let work = loader("work_before_the_model", "torch")
         .loads(100, 1, 2)
         .step(100);
-    let said = ExpectedVerdict::RightOrUnknown("in augment");
-    Loader { said, ..work }.check();
+    Loader {
+        // It computes.
+        share: Share::Third,
+        said: ExpectedVerdict::RightOrUnknown("in augment"),
+        ..work
+    }
+    .check();
 }
 
 /// They are no batches.
 #[test]
 fn results_that_are_gone_through_after_the_step() {
-    loader("results_after_the_step", "torch")
-        .loads(100, 10, 2)
-        .right_or_unknown()
-        .check();
+    let results = loader("results_after_the_step", "torch").loads(100, 10, 2);
+    Loader {
+        // It computes.
+        share: Share::Half,
+        ..results.right_or_unknown()
+    }
+    .check();
 }
 
 #[test]
@@ -714,9 +722,13 @@ fn generator_in_a_function_that_trains_for_an_epoch() {
 #[test]
 fn transforms_in_the_main_thread_between_two_models() {
     let replayed = loader("replayed_samples", "torchvision").loads(150, 1, 2);
-    let replayed = replayed.step(150);
-    let said = ExpectedVerdict::RightOrUnknown(UNSEEN);
-    Loader { said, ..replayed }.check();
+    Loader {
+        // It computes.
+        share: Share::Third,
+        said: ExpectedVerdict::RightOrUnknown(UNSEEN),
+        ..replayed.step(150)
+    }
+    .check();
 }
 
 #[test]

@@ -17,7 +17,7 @@ def decoded(load):
 
 def main():
     given = arguments()
-    model, truth, load = Model(given.step), Truth(given), Load(given, parts=PARTS)
+    model, truth, load = Model(given.step), Truth(given), Load(given, parts=2 * PARTS)
     loader = DataLoader(Samples(lambda index: index), batch_size=1, num_workers=given.workers)
     found = 0
     truth.waits()
