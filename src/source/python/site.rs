@@ -3,7 +3,8 @@
 //! The training loop is the outermost function that nearly all stacks have in common and that alternates between asking
 //! for a batch and doing something else. A call asks for a batch if the called function is an iterator's or a
 //! generator's, or if the standard library hands something over for nearly all of its time; a call in which a model is
-//! trained or run does not, whatever its name. Pure: functions are numbers; does not depend on how stacks are read.
+//! trained or run does not, whatever its name. What the loop goes through after its step is no batch; a function that it calls may
+//! train on batches of its own. Pure: functions are numbers; does not depend on how stacks are read.
 
 use super::call::Call;
 use super::call_node::{CallNode, FIRST, OF_EACH};

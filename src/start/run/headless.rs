@@ -59,17 +59,8 @@ pub(super) fn run(
     let sampler = Sampler::start(options, None, move |sample| {
         send.send(RunEvent::Sample(Box::new(sample))).is_ok()
     });
-    let mut session = Session {
-        sampler: Some(sampler.map_err(|error| Hinted::no_thread(&error))?),
-        observer,
-        summary: Summary::new(),
-        ended: None,
-        reported: false,
-        stopped: false,
-        lost: false,
-        warnings: Warnings::default(),
-        unwritten: None,
-    };
+    let mut session = Session::new(observer);
+    session.sampler = Some(sampler.map_err(|error| Hinted::no_thread(&error))?);
     let pid = running.pid();
     session.run(heard, &running, args);
     session.sampler = None;
@@ -100,6 +91,20 @@ struct Session {
 }
 
 impl Session {
+    fn new(observer: Observer) -> Self {
+        Self {
+            sampler: None,
+            observer,
+            summary: Summary::new(),
+            ended: None,
+            reported: false,
+            stopped: false,
+            lost: false,
+            warnings: Warnings::default(),
+            unwritten: None,
+        }
+    }
+
     /// Runs until the command and its training job have ended.
     fn run(&mut self, heard: mpsc::Receiver<RunEvent>, running: &Running, args: &RunArgs) {
         let mut exit = ExitTracker::default();
@@ -237,19 +242,9 @@ mod tests {
         let mut sample = training(1.0);
         sample.job = None;
         sample.gaps = vec![Gap::new("job", "no Python was seen", "name the script")];
-        let mut summary = Summary::new();
-        summary.apply(&sample);
-        let mut session = Session {
-            sampler: None,
-            observer: Observer::new(observation(&watch, true), Duration::from_secs(1)),
-            summary,
-            ended: None,
-            reported: false,
-            stopped: false,
-            lost: false,
-            warnings: Warnings::default(),
-            unwritten: None,
-        };
+        let observation = observation(&watch, true);
+        let mut session = Session::new(Observer::new(observation, Duration::from_secs(1)));
+        session.summary.apply(&sample);
         let said = session.report(&watch, false).map(|said| said.message);
         assert_eq!(said.as_deref(), Some("no Python was seen"));
     }
