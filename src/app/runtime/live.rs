@@ -149,8 +149,14 @@ pub fn watch(setup: Setup) -> anyhow::Result<AppOutcome> {
             Effect::WatchAll(all) => list.watch(all),
             Effect::EndCommand => command.iter().for_each(CommandHandle::end),
             Effect::KillCommand => command.iter().for_each(CommandHandle::kill),
-            // The loop itself handles these.
-            _ => {}
+            // The loop and the terminal handle these.
+            Effect::Copy(_)
+            | Effect::SuspendTerminal
+            | Effect::ResumeTerminal
+            | Effect::Draw
+            | Effect::Redraw
+            | Effect::Save
+            | Effect::Quit => {}
         }
     })?;
     let event = event_thread.and_then(|event_thread| event_thread.join().ok());
