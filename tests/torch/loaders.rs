@@ -732,6 +732,18 @@ fn transforms_in_the_main_thread_between_two_models() {
 }
 
 #[test]
+fn files_that_the_main_thread_reads_between_two_models() {
+    let replayed = loader("replayed_files", "torch").loads(150, 1, 2);
+    Loader {
+        // It computes.
+        share: Share::Third,
+        said: ExpectedVerdict::RightOrUnknown(UNSEEN),
+        ..replayed.step(150)
+    }
+    .check();
+}
+
+#[test]
 fn queue_that_the_main_thread_fills() {
     loader("log_queue", "torch").learned().check();
 }

@@ -221,7 +221,9 @@ impl Stacks {
             InLoader::Loading => loading(&places),
             InLoader::Waiting | InLoader::Receiving | InLoader::Starting => None,
         };
-        let prepares = self.preparation.poll(&calls, loader != InLoader::Outside);
+        let requests = loader != InLoader::Outside;
+        let unnamed = !requests && not_data.is_none();
+        let prepares = self.preparation.poll(&calls, requests, context.reads);
         MainStack {
             loader,
             function,
@@ -235,12 +237,8 @@ impl Stacks {
             not_data: not_data.filter(|_| loader == InLoader::Outside),
             device: walked.device.filter(|_| loader == InLoader::Outside),
             dispatched,
-            unclear: loader == InLoader::Outside
-                && not_data.is_none()
-                && matches!(site, Site::Unknown | Site::Generator | Site::Elsewhere),
-            in_generator: loader == InLoader::Outside
-                && not_data.is_none()
-                && site == Site::Generator,
+            unclear: unnamed && matches!(site, Site::Unknown | Site::Generator | Site::Elsewhere),
+            in_generator: unnamed && site == Site::Generator,
             prepares: prepares && not_data.is_none() && walked.device.is_none(),
             loops_found: self.sites.widened(),
             for_thread: frames.first().is_some_and(|frame| {

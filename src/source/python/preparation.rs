@@ -18,6 +18,9 @@ const MAX_DEPTH: usize = 64;
 /// never was.
 const ONE_OF: u32 = 50;
 
+/// A function makes samples if one of so many of its stacks that show nothing else does.
+const MUCH: u32 = 4;
+
 /// Where a function led to something.
 #[derive(Debug, Clone, Copy)]
 struct Place {
@@ -27,38 +30,73 @@ struct Place {
     model: bool,
 }
 
-/// Where one function led to requests for batches, and to a model or to training.
+/// What one function led to.
 #[derive(Debug, Default)]
 struct Leads {
+    /// Where it led to requests for batches, and to a model or to training.
     requests: Vec<Place>,
     computes: Vec<Place>,
+    /// Number of stacks in which a library read or transformed samples for it, and of those without any of these.
+    samples: u32,
+    others: u32,
 }
 
 /// What the stacks so far have shown of each function, by its code.
 #[derive(Debug, Default)]
 pub(super) struct Preparation {
     functions: HashMap<usize, Leads>,
+    knows_loader: bool,
 }
 
 impl Preparation {
     /// Takes a stack in, outermost function first, and says whether it is between a request and the model. `requests`: it is
-    /// where a batch is requested.
-    pub(super) fn poll(&mut self, stack: &[Call], requests: bool) -> bool {
+    /// where a batch is requested. `knows_loader`: the thread has a loader of PyTorch; what was taken for a request before is
+    /// forgotten then, as what the loop goes through after its step is none beside a loader.
+    pub(super) fn poll(&mut self, stack: &[Call], requests: bool, knows_loader: bool) -> bool {
+        if knows_loader && !self.knows_loader {
+            self.knows_loader = true;
+            self.functions.clear();
+        }
         let first = |is: fn(&Call) -> bool| stack.iter().position(is);
         let model = first(|call| call.meaning.module)
             .filter(|model| !stack[*model..].iter().any(|call| call.meaning.transform));
         let training = first(|call| call.meaning.trains);
         if requests {
             self.record(stack, false, |function| &mut function.requests);
-        } else if model.is_none() && stack.iter().any(|call| call.meaning.transform) {
+        } else if let (None, Some(samples)) = (model, stack.iter().position(makes_samples)) {
+            for call in stack[..samples].iter().take(MAX_DEPTH) {
+                let function = self.function(call.code);
+                function.samples = function.samples.saturating_add(1);
+            }
             return true;
         } else if let Some(computes) = model.or(training) {
             let model = model.is_some();
             self.record(&stack[..computes], model, |function| &mut function.computes);
         } else {
-            return self.is_between(stack);
+            let makes = self.count_other(stack);
+            return makes || self.is_between(stack);
         }
         false
+    }
+
+    /// Counts a stack that shows nothing else, and says whether one of its functions makes samples.
+    fn count_other(&mut self, stack: &[Call]) -> bool {
+        let mut makes = false;
+        for call in stack.iter().take(MAX_DEPTH) {
+            let Some(function) = self.functions.get_mut(&call.code) else {
+                continue;
+            };
+            function.others = function.others.saturating_add(1);
+            makes |= function.makes_samples();
+        }
+        makes
+    }
+
+    fn function(&mut self, code: usize) -> &mut Leads {
+        if self.functions.len() > MAX_FUNCTIONS {
+            self.functions.clear();
+        }
+        self.functions.entry(code).or_default()
     }
 
     fn record(
@@ -67,14 +105,11 @@ impl Preparation {
         model: bool,
         places: impl Fn(&mut Leads) -> &mut Vec<Place>,
     ) {
-        if self.functions.len() > MAX_FUNCTIONS {
-            self.functions.clear();
-        }
         for call in stack.iter().take(MAX_DEPTH) {
             let Some(instruction) = call.instruction else {
                 continue;
             };
-            let places = places(self.functions.entry(call.code).or_default());
+            let places = places(self.function(call.code));
             let known = places
                 .iter_mut()
                 .find(|place| place.instruction == instruction);
@@ -121,6 +156,17 @@ impl Leads {
         let last = known(&self.computes, 1).max_by_key(|place| place.instruction)?;
         first.model.then_some((first.instruction, last.instruction))
     }
+
+    /// Whether making samples is much of what the function is there for: then the rest of it is, too.
+    fn makes_samples(&self) -> bool {
+        let only = self.requests.is_empty() && self.computes.is_empty();
+        only && self.samples >= REQUESTS && self.others / MUCH <= self.samples
+    }
+}
+
+/// Whether a library reads or transforms samples here, wherever in the loop that is.
+fn makes_samples(call: &Call) -> bool {
+    call.meaning.transform || call.meaning.reads
 }
 
 fn known(places: &[Place], at_least: u32) -> impl Iterator<Item = &Place> {
@@ -136,8 +182,8 @@ mod tests {
     use super::*;
     use crate::loaders::Meaning;
 
-    /// Functions by letters, outermost first, each with the place where it is, from 0: `h` a model, `v` a transform, `b` a
-    /// backward pass.
+    /// Functions by letters, outermost first, each with the place where it is, from 0: `h` a model, `v` a transform, `d` a
+    /// read of samples, `b` a backward pass.
     fn stack(text: &str) -> Vec<Call> {
         let calls = text.split_whitespace().map(|call| {
             let (letter, at) = call.split_at(1);
@@ -146,6 +192,7 @@ mod tests {
                 meaning: Meaning {
                     module: letter == "h",
                     transform: letter == "v",
+                    reads: letter == "d",
                     trains: letter == "b",
                     ..Meaning::default()
                 },
@@ -161,7 +208,7 @@ mod tests {
         let mut preparation = Preparation::default();
         let mut poll = |text: &str| {
             let requests = text.ends_with('?');
-            preparation.poll(&stack(text.trim_end_matches('?')), requests)
+            preparation.poll(&stack(text.trim_end_matches('?')), requests, false)
         };
         for _ in 0..10 {
             for text in stacks {
@@ -208,6 +255,46 @@ mod tests {
     }
 
     #[test]
+    fn what_reads_samples_makes_a_batch_wherever_that_is() {
+        let loops = [
+            "m0 t1 n0?",
+            "m0 t2 h0",
+            "m0 t3 s0 d0",
+            // What a function that reads them does with them; not what else the loop does.
+            "m0 t3 s1 a0",
+            "m0 t4 a0",
+            "m0 t5 h0",
+            "m0 t6 b0",
+        ];
+        let made = [false, false, true, true, false, false, false];
+        assert_eq!(seen(loops), made);
+        // A model may read its weights.
+        let loops = ["m0 t1 n0?", "m0 t2 h0 d0", "m0 t5 b0"];
+        assert_eq!(seen(loops), [false; 3]);
+    }
+
+    #[test]
+    fn what_was_taken_for_a_request_before_the_loader_was_known_is_none() {
+        let mut preparation = Preparation::default();
+        let mut poll = |text: &str, knows_loader: bool| {
+            let requests = text.ends_with('?');
+            preparation.poll(&stack(text.trim_end_matches('?')), requests, knows_loader)
+        };
+        for text in ["m0 t2 h0", "m0 t3 b0", "m0 t6 n0?"] {
+            for _ in 0..10 {
+                poll(text, false);
+            }
+        }
+        assert!(poll("m0 t7 a0", false));
+        for text in ["m0 t1 l0?", "m0 t2 h0", "m0 t3 b0", "m0 t6 n0"] {
+            for _ in 0..10 {
+                poll(text, true);
+            }
+        }
+        assert!(!poll("m0 t7 a0", true));
+    }
+
+    #[test]
     fn where_no_model_is_seen_before_the_backward_pass_nothing_is_known() {
         assert_eq!(seen(["m0 t1 n0?", "m0 t2 a0", "m0 t4 b0"]), [false; 3]);
         assert_eq!(seen(["m0 t1 n0?", "m0 t2 a0"]), [false; 2]);
@@ -218,7 +305,7 @@ mod tests {
     #[test]
     fn a_place_that_one_stack_of_many_shows_is_none() {
         let mut preparation = Preparation::default();
-        let mut poll = |text| preparation.poll(&stack(text), false);
+        let mut poll = |text| preparation.poll(&stack(text), false, false);
         poll("m0 t3 h0");
         assert!(poll("m0 t2 a0"));
         // Frames of two moments.
@@ -244,7 +331,7 @@ mod tests {
                 instruction: Some(code),
                 ..first
             };
-            preparation.poll(&[same, other], true);
+            preparation.poll(&[same, other], true, false);
         }
         let functions = &preparation.functions;
         assert!(functions.len() <= MAX_FUNCTIONS + 2);

@@ -1,0 +1,46 @@
+"""A stock loader whose data is in memory; after the model has run, the main thread reads samples of a buffer from files for it."""
+
+import os
+import time
+
+import numpy
+import torch
+from torch.utils.data import DataLoader
+
+from samples import Samples
+from training import Load, Model, Truth, arguments
+
+FILES = 8
+
+
+class Buffer:
+    def __init__(self, folder):
+        self.paths = [os.path.join(folder, f"{index}.npz") for index in range(FILES)]
+        for path in self.paths:
+            numpy.savez_compressed(path, image=numpy.random.randint(0, 5, (3, 64, 64)).astype("f4"))
+
+    def sample(self, seconds):
+        until, images = time.thread_time() + seconds, []
+        while time.thread_time() < until:
+            path = self.paths[len(images) % FILES]
+            images.append(torch.from_numpy(numpy.load(path)["image"]))
+        return torch.stack(images)
+
+
+def main():
+    given = arguments()
+    model, truth, load, buffer = Model(given.step), Truth(given), Load(given), Buffer(given.directory)
+    loader = DataLoader(Samples(lambda index: index), batch_size=1, num_workers=given.workers)
+    truth.waits()
+    for batch in loader:
+        truth.steps()
+        model.layers(model.input)
+        truth.waits()
+        buffer.sample(load.seconds())
+        truth.steps()
+        model.train_for_a_while(batch)
+        truth.waits()
+
+
+if __name__ == "__main__":
+    main()
