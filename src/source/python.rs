@@ -10,6 +10,7 @@ mod call;
 mod call_node;
 mod code;
 mod deque;
+mod elsewhere;
 mod error;
 mod frame;
 mod frames;
@@ -40,6 +41,7 @@ use std::os::unix::fs::MetadataExt;
 use py_spy::PythonSpy;
 use py_spy::config::{Config, LineNo, LockingStrategy};
 
+use self::elsewhere::RunElsewhere;
 pub use self::error::PythonError;
 use self::frame::Frame;
 use self::frames::{Walked, Walker};
@@ -94,6 +96,7 @@ pub struct Stacks {
     /// Places in a trainer's main thread, learned stack by stack.
     sites: Sites,
     preparation: Preparation,
+    elsewhere: RunElsewhere,
     /// The newest stack of the main thread.
     last: Option<Walked>,
     queues: Queues,
@@ -159,6 +162,7 @@ impl Stacks {
             worker_loop: None,
             sites: Sites::default(),
             preparation: Preparation::default(),
+            elsewhere: RunElsewhere::default(),
             last: None,
             queues: Queues::default(),
             threads: ThreadCache::default(),

@@ -420,6 +420,17 @@ fn threads_that_fill_a_buffer_of_the_script() {
     }
 }
 
+/// The main thread holds the loader's iterator, but another thread runs it.
+#[test]
+fn thread_that_takes_batches_from_a_loader() {
+    let ahead = loader("thread_over_a_loader", "torch");
+    let said = ExpectedVerdict::Right {
+        workers: 4,
+        queue: false,
+    };
+    Loader { said, ..ahead }.check();
+}
+
 /// A function written in C leaves no frame: it is known by the name that is called.
 #[test]
 fn threads_that_fill_a_queue_written_in_c() {

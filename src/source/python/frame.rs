@@ -115,12 +115,11 @@ impl Frame {
             .collect())
     }
 
-    /// It holds an iterator that is neither a range's nor a file. Also yes now and then where it does not any more.
-    pub(super) fn holds_iterator(&self, memory: &Memory, shapes: &mut Shapes) -> bool {
-        let objects = self.candidates(memory).unwrap_or_default();
+    /// Returns the iterators that it holds and whose next item a thread may take. Some may be stale.
+    pub(super) fn iterators(&self, memory: &Memory, shapes: &mut Shapes) -> Vec<usize> {
+        let mut objects = self.candidates(memory).unwrap_or_default();
+        objects.retain(|object| shapes.iterates(memory, *object).unwrap_or(false));
         objects
-            .into_iter()
-            .any(|object| shapes.iterates(memory, object).unwrap_or(false))
     }
 
     /// What may be objects among the locals and on the value stack; some are stale.

@@ -308,10 +308,12 @@ impl Stacks {
             let frame = frames.iter().rev().nth(depth);
             frame.is_some_and(|frame| frame.is_in_for(&memory))
         };
-        let shapes = &mut self.walker.shapes;
+        let (walker, elsewhere) = (&mut self.walker, &mut self.elsewhere);
         let iterates = |depth| {
             let frame = frames.iter().rev().nth(depth);
-            frame.is_some_and(|frame| frame.holds_iterator(&memory, shapes))
+            let held = frame.map(|frame| frame.iterators(&memory, &mut walker.shapes));
+            let mut held = held.into_iter().flatten();
+            held.any(|iterator| !elsewhere.contains(&memory, walker, iterator))
         };
         self.sites.poll(stack, in_for, iterates)
     }

@@ -12,6 +12,8 @@ const HEAP_TYPE: usize = 1 << 9;
 /// `tp_iter` and behind it `tp_iternext`; `tp_base` and behind it `tp_dict`.
 const TP_ITER: usize = 216;
 const TP_BASE: usize = 256;
+/// The byte of `gi_frame_state` in the word before a generator's frame.
+const FRAME_STATE: usize = 3;
 /// No class is derived from more, one from another.
 const MOST_BASES: usize = 64;
 /// So many types are remembered.
@@ -114,9 +116,27 @@ fn iterates(memory: &Memory, of_type: usize) -> Result<bool, PythonError> {
     Ok(false)
 }
 
+/// Whether a generator waits for its next item to be taken, by its `gi_frame_state`: below zero before it starts and between
+/// items, zero while it runs, above once it has ended. `None` before Python 3.11, which has no such field.
+fn is_suspended(memory: &Memory, generator: usize) -> Result<Option<bool>, PythonError> {
+    if memory.layout.frame.owner.is_none() {
+        return Ok(None);
+    }
+    let frame = generator.wrapping_add(memory.layout.generator_frame);
+    let flags = memory.word(frame.wrapping_sub(8))?.to_le_bytes();
+    Ok(Some(flags[FRAME_STATE].cast_signed() < 0))
+}
+
 impl Shapes {
-    /// The object is an iterator, but of a range or a file.
+    /// Whether a thread may take the object's next item: it is an iterator, but of neither a range nor a file, and no generator
+    /// that another thread runs or that has ended.
     pub(super) fn iterates(&mut self, memory: &Memory, object: usize) -> Result<bool, PythonError> {
+        Ok(self.is_iterator(memory, object)?
+            && (self.of(memory, object)? != Shape::Generator
+                || is_suspended(memory, object)?.unwrap_or(true)))
+    }
+
+    fn is_iterator(&mut self, memory: &Memory, object: usize) -> Result<bool, PythonError> {
         let of_type = memory.type_of(object)?;
         if let Some(known) = self.iterators.get(&of_type) {
             return Ok(*known);
@@ -147,5 +167,30 @@ impl Shapes {
         let shape = Shape::of(&name, flags & HEAP_TYPE != 0);
         self.known.insert(of_type, shape);
         Ok(shape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::Layout;
+    use super::*;
+    use crate::units::Pid;
+
+    #[test]
+    fn a_generator_is_suspended_before_it_starts_and_between_items() {
+        let suspended = |minor, state: i8| {
+            let memory = Memory {
+                pid: Pid(std::process::id().cast_signed()),
+                layout: Layout::of(3, minor).expect("known"),
+            };
+            let mut generator = [0xff_u8; 256];
+            generator[memory.layout.generator_frame - 5] = state.cast_unsigned();
+            is_suspended(&memory, generator.as_ptr().addr()).expect("it can be read")
+        };
+        for minor in 11..=14 {
+            let states = [-2, -1, 0, 1, 4].map(|state| suspended(minor, state));
+            assert_eq!(states, [true, true, false, false, false].map(Some));
+        }
+        assert_eq!(suspended(10, 0), None);
     }
 }

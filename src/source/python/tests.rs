@@ -230,7 +230,7 @@ fn ask(memory: Memory, minor: u64, heap: &Heap, rng: &mut Rng) {
             frame.first_local(&memory),
             frame.is_in_for(&memory),
             frame.called(&memory),
-            frame.holds_iterator(&memory, &mut Shapes::default()),
+            frame.iterators(&memory, &mut Shapes::default()),
         );
         if let Ok(Some(within)) = WorkerLoop::of(memory, frame) {
             let _ = within.batch(None);

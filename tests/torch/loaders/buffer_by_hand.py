@@ -1,4 +1,7 @@
-"""Hand-written threads that fill a hand-written buffer: with one thread, one that holds a single batch."""
+"""Hand-written threads that fill a hand-written buffer: with one thread, one that holds a single batch.
+
+The main thread holds the generators that they go through.
+"""
 
 import collections
 import threading
@@ -44,9 +47,14 @@ class Slot:
         return batch
 
 
-def produce(load, put, first, workers):
+def batches_of(load, first, workers):
     for index in range(first, ENDLESS, workers):
-        put(load(index))
+        yield load(index)
+
+
+def produce(batches, put):
+    for batch in batches:
+        put(batch)
 
 
 def main():
@@ -54,7 +62,8 @@ def main():
     model, truth, load = Model(given.step), Truth(given), Load(given)
     buffer = Buffer(2 * given.workers) if given.workers > 1 else Slot()
     for number in range(given.workers):
-        threading.Thread(target=produce, args=(load, buffer.put, number, given.workers), daemon=True).start()
+        batches = batches_of(load, number, given.workers)
+        threading.Thread(target=produce, args=(batches, buffer.put), daemon=True).start()
     take = getattr(buffer, "get", None) or buffer.take
     while True:
         truth.waits()
