@@ -63,15 +63,15 @@ pub use self::worker_loop::{BatchInWork, WorkerLoop};
 use crate::foreign;
 use crate::units::Pid;
 
-/// py-spy finds no interpreter with more threads, and takes seconds for each attempt. A folder has two links more than
-/// folders in it.
+/// With more threads, py-spy does not find the interpreter and takes seconds for each attempt. The link count of a
+/// folder is the number of its subfolders plus two.
 const MAX_THREADS: u64 = 4096;
 
 /// What the main thread of a loader worker does. `None` means that this poll did not show it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkerStack {
     pub phase: WorkerPhase,
-    /// Whether it runs, and not in the loop of PyTorch's workers.
+    /// Whether it has started and is not in the loop of PyTorch's workers.
     pub elsewhere: bool,
     pub worker_id: Option<u32>,
     pub num_workers: Option<u32>,

@@ -1,5 +1,5 @@
-//! Which calls on a stack bring something to their callers: the caller keeps what they return, and passes no tensor to
-//! them. Does not know what a thread is blocked in, nor where a training loop asks for its batches.
+//! Which calls on a stack bring something to their callers: the caller keeps the return value, and passes no tensor.
+//! Does not know what a thread is blocked in, nor where a training loop asks for its batches.
 
 use std::ops::Range;
 
@@ -8,9 +8,9 @@ use super::frame::Frame;
 use super::layout::LIST_ITEMS;
 use super::memory::Memory;
 
-/// Folders of packages that compute: what runs there is no load of data, except what reads a file.
+/// Folders of packages that compute: a function there loads no data, unless it reads a file.
 const COMPUTE: [&str; 4] = ["/torch/", "/jax/", "/jaxlib/", "/tensorflow/"];
-/// The types of what is computed with. An array of `numpy` has the name of its module, too.
+/// Names of the types that programs compute with. That of a `numpy` array includes its module.
 const TENSORS: [&str; 5] = [
     "Tensor",
     "Parameter",
@@ -18,11 +18,12 @@ const TENSORS: [&str; 5] = [
     "ArrayImpl",
     "EagerTensor",
 ];
-/// Tensors in a list of tuples are found.
+/// Depth to which a tensor is searched for: one in a list of tuples is found.
 const DEPTH: u32 = 3;
 
-/// Returns the indices of frames, innermost first, of calls from the program's own functions, each of which brings something
-/// to the next: of the innermost own function and those that call it, else of the function of a library that it calls.
+/// Returns the indices (innermost first) of the frames whose calls bring something to their callers, which are
+/// functions of the program's own: from the innermost own function outwards, as long as each brings something to its
+/// caller. If that is none, the library function that the innermost own function calls, if it brings something.
 pub(super) fn brings(frames: &[Frame], memory: &Memory) -> Range<usize> {
     let Some(own) = frames.iter().position(|frame| !frame.code.library) else {
         return 0..0;
@@ -58,8 +59,8 @@ fn is_brought(called: &Frame, caller: &Frame, memory: &Memory) -> Result<bool, P
     Ok(true)
 }
 
-/// Whether the program waits for a call that it submitted before, and drops the result: that was made for what it does,
-/// such as to write a checkpoint. False if that is not known.
+/// Whether the program waits for a call that it submitted before and drops the result: such a call was made for its
+/// effect, such as to write a checkpoint. False if that is not known.
 pub(super) fn drops_result(frames: &[Frame], memory: &Memory) -> bool {
     let own = frames.iter().position(|frame| !frame.code.library);
     own.is_some_and(|own| {

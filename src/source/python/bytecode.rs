@@ -1,6 +1,7 @@
-//! What an instruction calls, as a function written in C has no frame, and whether something is done with what it gives.
+//! Which function an instruction calls (one written in C has no frame), and whether the value that an instruction gives
+//! is used.
 //!
-//! Does not read processes. What is not understood has no name: a wrong one would be worse.
+//! Does not read processes. A callee that is not understood has no name: a wrong name would be worse.
 
 use super::opcodes::{Instruction, Opcodes, StackUse};
 
@@ -14,8 +15,9 @@ struct Operation {
     end: usize,
 }
 
-/// Returns the index of the name of what the instruction at `at` calls: of an attribute, or of a name of the module. `code`
-/// has units of two bytes, up to this instruction at least. `None` if it calls nothing, or if that has no name there.
+/// Returns the index of the name of the function that the instruction at `at` calls: an attribute, or a name of the
+/// module. `code` has units of two bytes, up to this instruction at least. `None` if it calls nothing, or if the callee
+/// has no such name.
 pub(super) fn name_of_callee(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<usize> {
     let steps = steps(opcodes, code, at)?;
     let (call, before) = steps.split_last()?;
@@ -75,8 +77,9 @@ fn steps(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<Vec<Operation
     None
 }
 
-/// Whether something is done with what the instruction at `at` gives, which may be within one: a frame points to the last
-/// of the units that follow a call while it waits for a function written in Python. `None` if it is not known.
+/// Whether the value that the instruction at `at` gives is used. `at` may be inside an instruction: while a frame waits
+/// for a function written in Python, it points to the last of the units that follow the call. `None` if it is not
+/// known.
 pub(super) fn is_kept(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<bool> {
     let mut next = 0;
     while next <= at {
@@ -116,7 +119,8 @@ fn taken_and_given(step: Operation) -> Option<(usize, usize)> {
     })
 }
 
-/// Whether nothing before jumps to `after`, where a callee is on the stack: in `(a or b)()` that may be another one.
+/// Whether no earlier instruction jumps to `after`, where a callee is on the stack. Such a jump may bring another
+/// callee, as in `(a or b)()`.
 fn is_only(opcodes: &Opcodes, before: &[Operation], after: usize) -> bool {
     let after = after * 2;
     !before.iter().any(|step| {
@@ -190,7 +194,7 @@ mod tests {
             (57, 2, 0),
         ];
         assert_eq!(callee(&V3_13, &code), Some(7));
-        // What is rewritten while it runs has the caches of what it was.
+        // An instruction that is rewritten while it runs keeps the caches of the original.
         let code = [
             (85, 0, 0),
             (194, 15, 9),

@@ -1,4 +1,4 @@
-//! One function on a stack, as far as it takes to find the training loop. Does not know how stacks are read.
+//! One function on a stack, with what the search for the training loop needs. Does not know how stacks are read.
 
 use crate::loaders::Meaning;
 
@@ -9,21 +9,22 @@ pub(super) struct Call {
     /// Identifies the function.
     pub(super) code: usize,
     pub(super) meaning: Meaning,
-    /// Whether it yields items. A generator expression does, too, but mostly for a sum or a list.
+    /// Whether it is a generator, including a generator expression.
     pub(super) generator: bool,
+    /// Whether it is a generator expression, which mostly serves a sum or a list.
     pub(super) expression: bool,
-    /// Whether it waits for a batch or reads one, if this thread is one that trains.
+    /// Whether it waits for a batch or reads one, provided that the thread trains.
     pub(super) takes: bool,
     /// Whether it is in a loader of PyTorch.
     pub(super) pytorch: bool,
-    /// Whether something is read in it that its caller keeps.
+    /// Whether it reads something that its caller keeps.
     pub(super) brings: bool,
     /// The instruction that it runs, which identifies where it calls the next function; `None` if not known.
     pub(super) instruction: Option<usize>,
 }
 
 impl Call {
-    /// No function: the innermost one waits for what a pipe or a local socket brings.
+    /// Returns a call that stands for no function: the innermost one waits for data from a pipe or a local socket.
     pub(super) fn receives() -> Self {
         Self {
             code: usize::MAX,
@@ -35,7 +36,8 @@ impl Call {
         }
     }
 
-    /// A function written in C in which the thread sleeps, and which by its name hands over a batch.
+    /// Returns a call that stands for a function written in C: the thread sleeps in it, and by its name it hands over a
+    /// batch.
     pub(super) fn takes_in_c() -> Self {
         Self {
             code: usize::MAX - 1,

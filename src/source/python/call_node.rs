@@ -1,21 +1,22 @@
-//! What the stacks so far have shown of one function, called along one path: whether it asks for a batch, and whether a model
-//! is trained or run in it.
+//! What the stacks so far have shown of one function that is reached along one path of calls: whether it asks for a
+//! batch, and whether a model is trained or run in it.
 //!
 //! Does not know the other functions, nor how stacks are read.
 
-/// Number of stacks in which a wait, a step and the change from one to the other must each have been seen.
+/// A wait, a step and the change from one to the other must each have been seen in this many stacks.
 pub(super) const OF_EACH: u32 = 3;
-/// Number of stacks of a call that show whether a `for` loop calls it.
+/// Number of a call's first stacks, which decide whether a `for` loop calls it.
 pub(super) const FIRST: u32 = 3;
 /// A call that hands something over for this share of its time does nothing else worth counting.
 const ONLY_HANDS_OVER: f64 = 0.9;
-/// A call that its caller keeps something of, and that reads for this part of its time, is made for what it reads.
+/// A call that spends this share of its time reading something that its caller keeps is made for what it reads.
 const READS: f64 = 0.5;
-/// A call that runs a model for this part of its time, and not only on its way to a transform, is made for that.
+/// A call that spends this share of its time in a model, and not in a transform called through it, is made to run the
+/// model.
 const RUNS_MODEL: f64 = 0.1;
-/// A place of a call counts if it was in one of so many of its stacks.
+/// A place from which a call is made counts if at least one in this many of the call's stacks shows it.
 const ONE_OF: u32 = 50;
-/// Maximum number of places of one call that are distinguished.
+/// Maximum number of places remembered from which one call is made.
 const PLACES: usize = 8;
 
 /// One function, called along one path.
@@ -25,25 +26,27 @@ pub(super) struct CallNode {
     pub(super) parent: usize,
     pub(super) children: Vec<usize>,
     pub(super) stacks: u32,
-    /// Whether it asks for a batch by its kind.
+    /// Whether it gives items by its kind: it is an iterator's or a generator's function.
     pub(super) asks: bool,
     /// Number of its first stacks in which the caller took the next item of a `for` loop.
     pub(super) in_for: u32,
-    /// Number of its stacks in which something is handed over, of those where that is the next item of a generator or
-    /// iterator that it calls, and of those in which a model is trained.
+    /// Number of its stacks in which something is handed over.
     pub(super) hands_over: u32,
+    /// Number of those in which the handover is inside a generator or iterator that it calls.
     pub(super) draws: u32,
+    /// Number of its stacks in which a model is trained.
     pub(super) trains: u32,
-    /// Whether a stack showed a layer of a model in it, and number of its stacks in which any model of the framework runs.
+    /// Whether a stack showed a layer of a model in it.
     pub(super) runs_layer: bool,
+    /// Number of its stacks in which a module of the framework runs and calls no transform.
     pub(super) runs_model: u32,
-    /// Number of its stacks in which something is read in it that its caller keeps.
+    /// Number of its stacks in which it reads something that its caller keeps.
     pub(super) brings: u32,
     /// Number of its stacks that showed a loader of PyTorch in it.
     pub(super) pytorch: u32,
     /// The instructions that called it, and how often each was seen.
     pub(super) called_at: Vec<(usize, u32)>,
-    /// Number of stacks in the middle of `for` itself, with no Python function called.
+    /// Number of stacks in which it takes the next item of a `for` loop and calls no Python function for it.
     pub(super) iterates: u32,
     /// Number of changes between asking and not asking, and the last state.
     pub(super) turns: u32,
@@ -67,14 +70,16 @@ impl CallNode {
         known.count().max(usize::from(self.stacks >= often))
     }
 
-    /// Whether it asks for a batch by its kind, or a `for` loop calls it for its next item, as it calls `map` and what is
-    /// indexed from 0 on, or it hardly does more than take the next item of an iterator. Frames are read one after another,
-    /// so a single stack may show a loop that has gone on.
+    /// Whether it asks for a batch: by its kind, because a `for` loop calls it for its next item (as with `map`, and
+    /// with objects that are indexed from 0), or because it does little else than take the next item of an iterator.
+    /// Most of its first stacks must show the `for` loop: frames are read one after another, so a single stack may show
+    /// a loop that has already gone on.
     pub(super) fn asks(&self) -> bool {
         self.asks || 2 * self.in_for > self.stacks.min(FIRST) || self.is_nearly_always(self.draws)
     }
 
-    /// Returns the instructions that called it, without those that a stack shows whose frames are of two moments.
+    /// Returns the instructions that called it, without rare ones: those are from stacks whose frames were read at
+    /// different moments.
     pub(super) fn called_at(&self) -> impl Iterator<Item = usize> {
         let often = self.stacks / ONE_OF;
         let known = self

@@ -10,12 +10,12 @@ use super::memory::{Memory, WORD};
 use super::naming::{CodeLocation, is_library};
 use crate::loaders::{Meaning, Names};
 
-/// No function has more locals, or uses more names of other kinds.
+/// Maximum number of locals of a function, and of other names that it uses.
 const MAX_NAMES: usize = 1024;
 
-/// Longest function of which it is told what it calls, in units of bytecode.
+/// Maximum number of units of bytecode in which a callee is searched for.
 const MAX_UNITS: usize = 8192;
-/// No instruction is followed by more units that are none.
+/// Maximum number of cache units that follow an instruction.
 const MAX_CACHES: usize = 10;
 /// Bytes of a unit.
 pub(super) const UNIT: usize = 2;
@@ -29,21 +29,25 @@ pub(super) struct Code {
     pub(super) place: CodeLocation,
     /// What its name and its file mean.
     pub(super) meaning: Meaning,
-    /// Whether it is of the standard library or an installed package.
+    /// Whether it belongs to the standard library or an installed package.
     pub(super) library: bool,
     /// Address of the code object, which identifies it.
     pub(super) at: usize,
     /// Whether it belongs to a generator.
     pub(super) generator: bool,
-    /// Number of positional arguments, of locals with cells and free variables, and the depth of the value stack.
+    /// Number of positional arguments.
     pub(super) arguments: usize,
+    /// Number of locals, including cells and free variables.
     pub(super) locals: usize,
+    /// Depth of the value stack.
     pub(super) stack: usize,
-    /// Address of the tuple of the locals' names, and the names once they were read.
+    /// Address of the tuple of the locals' names.
     names_at: usize,
+    /// The names of the locals, once they were read.
     names: OnceLock<Vec<String>>,
-    /// The same of the globals and attributes that it uses: the addresses of their names.
+    /// Address of the tuple of the names of the globals and attributes that it uses.
     globals_at: usize,
+    /// The addresses of these names, once they were read.
     globals: OnceLock<HashSet<usize>>,
 }
 
@@ -69,8 +73,8 @@ impl Code {
         Ok(self.globals.get_or_init(|| names.into_iter().collect()))
     }
 
-    /// Returns the name of what its instruction calls, which is the unit of this index. `None` if that calls nothing, or
-    /// nothing with a name. Reads all of it anew, since another code object may be there by now.
+    /// Returns the name of the function that the instruction at this unit calls. `None` if it calls nothing, or if the
+    /// callee has no name. Reads everything anew, since another code object may be there by now.
     pub(super) fn called(
         &self,
         memory: &Memory,
@@ -90,14 +94,13 @@ impl Code {
         memory.text(name).map(Some)
     }
 
-    /// Whether it does something with what its instruction gives, which is the unit of this index. `None` if that is not
-    /// known.
+    /// Whether the value that the instruction at this unit gives is used. `None` if that is not known.
     pub(super) fn keeps(&self, memory: &Memory, unit: usize) -> Result<Option<bool>, PythonError> {
         let code = self.units(memory, unit, MAX_CACHES + 1)?;
         Ok(code.and_then(|code| is_kept(memory.layout.opcodes, &code, unit)))
     }
 
-    /// Returns its bytecode up to the unit of this index, and up to so `many` more. `None` if it is too long.
+    /// Returns the bytecode up to this unit, and up to `many` units more. `None` if `unit` is beyond [`MAX_UNITS`].
     fn units(
         &self,
         memory: &Memory,

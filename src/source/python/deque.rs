@@ -24,8 +24,9 @@ pub(super) struct DequeState {
     /// Number of objects ever taken out.
     pub(super) taken: u64,
     pub(super) len: usize,
-    /// The objects that are taken next, at most as many as were requested, and as many of those put in last.
+    /// The objects that will be taken next, at most as many as were requested.
     pub(super) first: Vec<usize>,
+    /// The objects put in last, at most as many.
     pub(super) last: Vec<usize>,
 }
 

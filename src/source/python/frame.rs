@@ -30,19 +30,19 @@ impl Frame {
         })
     }
 
-    /// Returns the name of what it is calling. `None` if it calls nothing, or nothing with a name.
+    /// Returns the name of the function that it is calling. `None` if it calls nothing, or if the callee has no name.
     pub(super) fn called(&self, memory: &Memory) -> Result<Option<String>, PythonError> {
         let unit = self.unit(memory)?;
         unit.map_or(Ok(None), |unit| self.code.called(memory, unit))
     }
 
-    /// Whether it does something with what it is calling returns. `None` if that is not known.
+    /// Whether it uses the return value of the function that it is calling. `None` if that is not known.
     pub(super) fn keeps(&self, memory: &Memory) -> Result<Option<bool>, PythonError> {
         let unit = self.unit(memory)?;
         unit.map_or(Ok(None), |unit| self.code.keeps(memory, unit))
     }
 
-    /// Returns the objects of its positional arguments; of one that was assigned to, what it has now.
+    /// Returns the objects of its positional arguments; for one that was assigned to, the present object.
     pub(super) fn arguments(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
         let count = self.code.arguments.min(self.code.locals);
         let words = memory.array(self.locals, count)?;
@@ -58,7 +58,7 @@ impl Frame {
                 bytes.map(|bytes| bytes / UNIT)
             }
             BytecodeLayout::Pointed { last, counts, .. } => {
-                // In one read with its code: the frame may belong to another function by now.
+                // Read together with the frame's code, since the frame may belong to another function by now.
                 let from = memory.layout.frame.code;
                 let words: [usize; 10] = memory.words(self.at(memory).wrapping_add(from))?;
                 if words[0] != self.code.at {
@@ -122,14 +122,15 @@ impl Frame {
         objects
     }
 
-    /// What may be objects among the locals and on the value stack; some are stale.
+    /// Returns what may be objects among the locals and on the value stack; some are stale.
     pub(super) fn candidates(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
         let (mut locals, stacked) = self.held(memory)?;
         locals.extend(stacked);
         Ok(locals)
     }
 
-    /// Returns the objects that the names of a script's module hold: the locals of what runs there. Empty for a function.
+    /// Returns the objects that the module-level names of a script hold: they are the locals of the script's own frame.
+    /// Empty for a function.
     fn of_script(&self, memory: &Memory) -> Vec<usize> {
         if self.code.place.function() != "<module>" {
             return vec![];
@@ -139,7 +140,7 @@ impl Frame {
         items.into_iter().map(|(_, value)| value).collect()
     }
 
-    /// Returns the objects of its module that it may use: those whose names its code has.
+    /// Returns the objects of its module that it may use: those whose names occur in its code.
     pub(super) fn used_globals(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
         let names = self.code.globals(memory)?;
         let items = memory.items_of_dict(self.globals)?.into_iter();
@@ -169,7 +170,8 @@ impl Frame {
     }
 }
 
-/// Since 3.14 the low bits of a local tell how its reference is counted.
+/// Returns the object in a local's word, without the low bits that since 3.14 tell how its reference is counted. `None`
+/// if the local is unset.
 pub(super) fn untagged(word: usize) -> Option<usize> {
     Some(word & !3).filter(|object| *object != 0)
 }

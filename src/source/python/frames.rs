@@ -16,7 +16,7 @@ use super::shape::Shapes;
 const MAX_DEPTH: usize = 2048;
 /// Bounds a list that leads back to itself.
 const MAX_THREADS: usize = 16_384;
-/// Code objects are cached for this many polls: another may have the address of one that was freed meanwhile.
+/// Code objects are cached for this many polls: after that, another one may be at the address of one that was freed.
 const POLLS_TO_CACHE: u32 = 2000;
 /// Maximum number of cached code objects: twice as many as a stack can show.
 const MAX_CODES: usize = 2 * MAX_DEPTH;
@@ -27,11 +27,11 @@ pub(super) struct Walked {
     /// `self` of PyTorch's loader on the stack, and its class.
     pub(super) object: Option<usize>,
     pub(super) class: Option<String>,
-    /// `self` of the loader whose dataset that one is in.
+    /// `self` of an outer loader whose dataset takes batches from that one.
     pub(super) outer: Option<usize>,
-    /// What the innermost frame does with the device in a function without a frame.
+    /// What the innermost frame does with the device, in a function written in C, which has no frame.
     pub(super) device: Option<&'static str>,
-    /// Whether it sleeps in such a function, which by its name hands over a batch.
+    /// Whether the thread sleeps in a function written in C that, by its name, hands over a batch.
     pub(super) takes: bool,
 }
 
@@ -114,7 +114,8 @@ impl Walker {
         Err(memory.torn())
     }
 
-    /// Returns an error if the walk did not end at the root: a frame that returns while it is read has lost its caller.
+    /// Returns an error if the walk did not end at the root: a frame that returns while it is read loses its link to
+    /// the caller.
     fn check_root(&mut self, memory: &Memory, root: usize) -> Result<(), PythonError> {
         if self.root != Some(root) {
             let before = self.other_root.replace(root);

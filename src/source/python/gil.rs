@@ -14,7 +14,7 @@ const CONDITION: usize = 32;
 /// Size of `pthread_cond_t` and of the largest `pthread_mutex_t` after it.
 const CONDITION_AND_MUTEX: usize = 48 + 48;
 /// Up to 3.11 the lock is a part of the runtime that ends right before `gilstate`, and py-spy finds the second field of
-/// that. The size is that of the structure with its second pair, for forced switches.
+/// `gilstate`. The size includes the lock's second pair of condition variable and mutex, for forced switches.
 const BEFORE_CURRENT_THREAD: usize = 8 + 208;
 /// Upper bound of the interval in microseconds after which a waiting thread requests the lock: 5000 by default, set by
 /// `setswitchinterval`.

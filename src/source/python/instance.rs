@@ -1,7 +1,7 @@
-//! The addresses of the attributes of an instance of a plain Python class: in a dict, or as values whose names the
-//! class has.
+//! The addresses of the attributes of an instance of a plain Python class, which are in a dict, or are values whose
+//! names the class holds.
 //!
-//! Each version of CPython stores them elsewhere. Once found, they are read again by address as long as the guards
+//! Each version of CPython stores them differently. Once found, they are read again by address as long as the guards
 //! hold.
 
 use std::collections::HashMap;
@@ -43,8 +43,8 @@ impl Memory {
         self.entries_of_keys(keys, values)
     }
 
-    /// Returns keys and values of a dict, in three reads. Empty if it shares its keys with others, as that of a module
-    /// never does.
+    /// Returns keys and values of a dict, in three reads. Empty if the dict shares its keys with others, which that of
+    /// a module never does.
     pub(super) fn items_of_dict(&self, dict: usize) -> Result<Vec<(usize, usize)>, PythonError> {
         let [keys, values] = self.words(dict.wrapping_add(MA_KEYS))?;
         if values != 0 {

@@ -1,8 +1,8 @@
 //! The iterator of a PyTorch `DataLoader` in the memory of a trainer: its settings and its counters.
 //!
 //! Depends on the attribute names of `torch/utils/data/dataloader.py` (1.13 to 2.15), which torchdata's
-//! `StatefulDataLoader` has, too. The caller finds the iterator; reading it again takes a handful of small reads, so it can
-//! serve as the batch clock.
+//! `StatefulDataLoader` has, too. The caller finds the iterator. Each further reading takes only a few small reads, so
+//! the counters can serve as the batch clock.
 
 use super::PythonError;
 use super::instance::Attributes;

@@ -26,7 +26,7 @@ pub(super) struct Layout {
     pub(super) instance: InstanceLayout,
     /// `PyHeapTypeObject.ht_cached_keys`.
     pub(super) cached_keys: usize,
-    /// The opcode that takes the next item of a loop, which differs in nearly each version. `None` = not known.
+    /// The opcode that takes the next item of a loop, which differs in nearly every version. `None` = not known.
     pub(super) for_iter: Option<u8>,
     /// Where a frame's instructions are, and what they mean.
     pub(super) bytecode: BytecodeLayout,
@@ -35,8 +35,8 @@ pub(super) struct Layout {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BytecodeLayout {
-    /// Up to 3.10 a code object points to the bytes. A frame has the index of the last instruction, 32 bit, which counts
-    /// so many bytes.
+    /// Up to 3.10 a code object points to the bytes. A frame has the 32-bit index of the last instruction, in steps of
+    /// `counts` bytes.
     Pointed {
         bytes: usize,
         last: usize,

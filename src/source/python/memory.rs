@@ -16,10 +16,11 @@ pub(super) const OB_TYPE: usize = 8;
 /// `ob_size` of a list, a tuple or a deque, and `ma_used` of a dict.
 const OB_SIZE: usize = 16;
 const TP_NAME: usize = 24;
-/// Limits: enough for every name worth showing and every instance of a loader.
+/// Maximum length of a text: enough for every name worth showing.
 const MAX_CHARACTERS: usize = 1024;
-/// Bytes of a page of memory, at least.
+/// Minimum size of a page of memory, in bytes.
 const PAGE: usize = 4096;
+/// Maximum number of entries of a dict: enough for every instance of a loader.
 pub(super) const MAX_ENTRIES: usize = 4096;
 
 /// The memory of one Python process.
@@ -161,7 +162,8 @@ pub(super) struct LastPage {
 }
 
 impl LastPage {
-    /// Reads words from the last page, or, if it does not hold them, from the page of the first word, up to the last one.
+    /// Returns the words at `at`. If those read last do not include them, reads from the beginning of the first word's
+    /// page up to the last word.
     pub(super) fn words<const N: usize>(
         &mut self,
         memory: &Memory,

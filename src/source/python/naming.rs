@@ -59,7 +59,7 @@ pub enum WorkerPhase {
     Handover,
 }
 
-/// PyTorch's loader, and that of torchdata, which is the same with states that can be saved.
+/// PyTorch's loader, and torchdata's variant of it, whose state can be saved.
 const DATALOADER: &[&str] = &[
     "torch/utils/data/dataloader.py",
     "torchdata/stateful_dataloader/stateful_dataloader.py",
@@ -85,12 +85,12 @@ pub(super) fn loader_frame(places: &[&CodeLocation]) -> Option<usize> {
     places.iter().position(|place| place.is_in(DATALOADER))
 }
 
-/// Returns the index of the frame of the loader that takes the batches of the one of [`loader_frame`] in its dataset, the
-/// outermost of several.
+/// Returns the index of the frame of an outer loader: its dataset takes batches from the loader of [`loader_frame`]. If
+/// there are several, that of the outermost.
 pub(super) fn outer_loader(places: &[&CodeLocation]) -> Option<usize> {
     let is_next = |place: &&CodeLocation| place.is_in(DATALOADER) && place.function() == "__next__";
     let outermost = places.iter().rposition(is_next)?;
-    // One that it calls directly is its superclass's.
+    // A `__next__` that it calls directly is its superclass's.
     let called = outermost.checked_sub(1)?;
     places[..called].iter().any(is_next).then_some(outermost)
 }
@@ -106,7 +106,7 @@ pub(super) fn in_loader(places: &[&CodeLocation], iterator_type: Option<&str>) -
         .map(|place| place.function())
         .collect();
     let any = |names: &[&str]| loader.iter().any(|name| names.contains(name));
-    // Also at the start of an epoch, where some pick all of its samples.
+    // Also at the start of an epoch, when some samplers pick all samples of the epoch.
     if in_sampler(places) {
         return InLoader::Loading;
     }
@@ -146,14 +146,14 @@ pub(super) fn in_loader(places: &[&CodeLocation], iterator_type: Option<&str>) -
     }
 }
 
-/// Whether the stack is in a sampler, which picks the samples of the next batch; the loader's main thread does that
-/// even with workers.
+/// Whether the stack is in a sampler, which picks the samples of the next batch. The main thread does that even if the
+/// loader has workers.
 fn in_sampler(places: &[&CodeLocation]) -> bool {
     let innermost = loader_frame(places).filter(|index| *index > 0);
     innermost.is_some_and(|index| places[index].function() == "_next_index")
 }
 
-/// Returns what the main thread that makes a batch does: the most specific function in the loader.
+/// Returns what the main thread does while it makes a batch itself: the most specific function in the loader.
 pub(super) fn loading(places: &[&CodeLocation]) -> Option<String> {
     let inside = &places[..loader_frame(places).unwrap_or(places.len())];
     let of_sampler = if in_sampler(places) { IN_SAMPLER } else { "" };
@@ -183,8 +183,8 @@ pub(super) fn worker_phase(places: &[&CodeLocation], has_index: bool) -> WorkerP
     }
 }
 
-/// The same for a worker that is not of PyTorch's loader. The function that such a process runs takes its work from a
-/// queue, and what that calls does the work.
+/// Returns what a worker outside PyTorch's loader does. The function that such a process runs takes work from a queue,
+/// and the functions that it calls do the work.
 fn phase_elsewhere(places: &[&CodeLocation]) -> WorkerPhase {
     let mut each = places.iter();
     // A forked worker still has its trainer's frames around its own, and these may be of an import.
@@ -211,8 +211,9 @@ fn phase_elsewhere(places: &[&CodeLocation]) -> WorkerPhase {
     }
 }
 
-/// Returns what the thread waits for if it is in an event loop of `asyncio`, in no function of the program. The program may
-/// await anything there, also a batch that another thread takes; a notebook's kernel is there between two cells, too.
+/// Returns what the thread waits for if it is in an event loop of `asyncio`, outside every function of the program. The
+/// program may be awaiting anything there, even a batch that another thread takes. A notebook's kernel is there between
+/// two cells, too.
 pub(super) fn idles(places: &[&CodeLocation]) -> Option<&'static str> {
     let [select, within, outside @ ..] = places else {
         return None;

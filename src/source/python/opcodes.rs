@@ -1,53 +1,55 @@
-//! The bytecode of CPython, as far as it takes to tell what a call calls.
+//! The bytecode of CPython, as far as it is needed to find the callee of a call.
 //!
 //! Numbers and caches are those of `Include/opcode.h` (up to 3.10), `Include/opcode.h` and
 //! `Include/internal/pycore_opcode.h` (3.11, 3.12: `_PyOpcode_Deopt`, `_PyOpcode_Caches`), `Include/opcode_ids.h` and
 //! `Include/internal/pycore_opcode_metadata.h` (3.13), and `Lib/opcode.py` and `Lib/_opcode_metadata.py` (3.14). An
-//! instruction that is rewritten while it runs counts as the one that it was. Does not depend on how a process is read.
+//! instruction that is rewritten while it runs counts as the original. Does not depend on how a process is read.
 
 /// What an instruction does with the value stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StackUse {
-    /// Something else: there is none in the simple arguments of a call.
+    /// Any other effect; does not occur in the simple arguments of a call.
     Other,
-    /// Takes a value only to drop it, or to decide where to go on.
+    /// Takes a value only to drop it, or to branch on it.
     Drop,
-    /// It hides another instruction, whose caches are not known: of debuggers, of coverage.
+    /// Hides another instruction, whose caches are then not known: set by debuggers and coverage.
     Hidden,
     Nothing,
-    /// The high byte of the next argument.
+    /// Holds the high byte of the next instruction's argument.
     Extends,
-    /// Pushes so many values that have no name here.
+    /// Pushes this many values that have no name here.
     Push(u8),
-    /// Pushes what stands beside a function where a method has its object.
+    /// Pushes the placeholder that a plain function has where a method has its object.
     Null,
     /// Pushes the value of a name, which may be a callee.
     Name,
     Global,
-    /// The same; the lowest bit of its argument asks for a [`Self::Null`], too.
+    /// Pushes the value of a global; the lowest bit of its argument asks for a [`Self::Null`], too.
     GlobalOrCallee,
     /// Replaces an object by its attribute.
     Attribute,
     /// Replaces an object by its method and itself.
     Method,
-    /// One of these two, by the lowest bit of its argument.
+    /// [`Self::Method`] if the lowest bit of its argument is set, else [`Self::Attribute`].
     AttributeOrMethod,
     Replace,
     /// Makes one value of two.
     Join,
     /// Makes one value of two if the argument has bit 2, else of one.
     Format,
-    /// Makes one value of as many as the argument says, and of twice as many.
+    /// Makes one value of as many as the argument says.
     Build,
+    /// Makes one value of twice as many as the argument says.
     BuildPairs,
-    /// Calls with as many arguments as its argument says. Number of values below the arguments, and above.
+    /// Calls with as many arguments as its argument says. `below`, `above`: number of values below the arguments, and
+    /// above.
     Call {
         below: u8,
         above: u8,
     },
-    /// The first half of a call, which may do all of it.
+    /// The first half of a call; may do the whole call.
     BeforeCall,
-    /// Calls with a tuple, and a dict if the lowest bit of its argument is set. Number of values below.
+    /// Calls with a tuple, and a dict if the lowest bit of its argument is set. `below`: number of values below these.
     CallUnpacked {
         below: u8,
     },
@@ -56,7 +58,7 @@ pub(super) enum StackUse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Instruction {
     pub(super) effect: StackUse,
-    /// Number of units that follow it and are none.
+    /// Number of cache units that follow it.
     pub(super) caches: u8,
 }
 
@@ -64,13 +66,13 @@ pub(super) struct Instruction {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Opcodes {
     pub(super) instructions: [Instruction; 256],
-    /// What may jump over one of two possible callees: `JUMP_FORWARD` and the two of `or` and `and`.
+    /// Opcodes that may jump over one of two possible callees: `JUMP_FORWARD` and those of `or` and `and`.
     pub(super) jumps: [u8; 3],
-    /// Units in which jumps count: two-byte units, or bytes.
+    /// Bytes in which the argument of a jump counts: 2 for units, or 1.
     pub(super) bytes_of_jump: usize,
 }
 
-/// An effect, the number of caches, and pairs of the first and the last number of instructions that have them.
+/// An effect, the number of caches, and ranges of opcodes that have them, as pairs of the first and the last.
 type Rows = [(StackUse, u8, &'static [u8])];
 
 const fn table(rows: &[&Rows]) -> [Instruction; 256] {
@@ -100,7 +102,7 @@ const fn table(rows: &[&Rows]) -> [Instruction; 256] {
     table
 }
 
-/// Those that kept their numbers up to 3.12.
+/// Instructions that kept their numbers up to 3.12.
 const UP_TO_3_12: &Rows = &[
     // POP_TOP, UNARY_NOT, POP_JUMP_IF_FALSE, POP_JUMP_IF_TRUE
     (StackUse::Drop, 0, &[1, 1, 12, 12, 114, 115]),
@@ -315,7 +317,7 @@ const ONLY_3_14: &Rows = &[
     (StackUse::Hidden, 0, &[234, 255]),
 ];
 
-/// The three of `a or b`, `a and b` and `a if c else b` up to 3.11.
+/// The jumps of `a or b`, `a and b` and `a if c else b` up to 3.11.
 const OR_POP: [u8; 3] = [110, 111, 112];
 
 pub(super) static V3_8: Opcodes = Opcodes {

@@ -19,8 +19,9 @@ const MAX_IDLE_POLLS: u32 = 1000;
 #[derive(Debug)]
 pub(super) struct PolledDeque {
     pub(super) deque: Deque,
-    /// The object that the deque is part of, and the same if that is a queue.
+    /// The object that the deque is part of.
     pub(super) owner: Option<usize>,
+    /// The same object if it is a queue.
     pub(super) queue: Option<usize>,
     pub(super) capacity: Option<u32>,
     pub(super) supply: Supply,
@@ -33,8 +34,8 @@ pub(super) struct PolledDeque {
 }
 
 impl PolledDeque {
-    /// Polls the queue. Returns false if it is not worth polling any more. `arrived` is what came to the main thread from
-    /// queues nearer to it.
+    /// Polls the queue. Returns false if it is not worth polling any more. `arrived`: objects that have come to the
+    /// main thread from queues nearer to it; those that have come from this queue are added.
     pub(super) fn poll(
         &mut self,
         reach: &mut Reach<'_>,
@@ -61,7 +62,8 @@ impl PolledDeque {
                 .iter()
                 .filter(|object| reach.is_unique(**object)),
         );
-        // Futures and the like are there from when they are ordered. In a queue, an object of a class may also be a batch.
+        // Futures and the like are there from the moment they are ordered. In a queue, only a future counts as an
+        // order: an instance of another class may be a batch.
         let is_ordered = |first: &usize| {
             reach.is_instance(*first)
                 && (self.queue.is_none() || is_future(&reach.memory, *first).unwrap_or(false))
@@ -84,8 +86,8 @@ impl PolledDeque {
     }
 }
 
-/// Whether an instance has what another thread waits for in the standard library until a result is there: the condition of a
-/// future, or the event of a pool's result.
+/// Whether an instance has an attribute with which the standard library waits for a result: the condition of a future,
+/// or the event of a pool's result.
 fn is_future(memory: &Memory, object: usize) -> Result<bool, PythonError> {
     let attributes = memory.attributes(object)?;
     let has = |name| Ok(memory.attribute(&attributes, name)?.is_some());

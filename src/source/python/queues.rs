@@ -2,7 +2,8 @@
 //! batches it has taken from there, and how many are ready.
 //!
 //! Every `collections.deque` that the main thread's frames lead to is polled, alone or as part of a `queue.Queue`.
-//! [`Supply`] decides from the polls whether it is the one. Inconsistent reads are omitted, never guessed.
+//! [`Supply`] decides from the polls whether that deque feeds the main thread. Inconsistent reads are dropped, never
+//! guessed.
 
 use std::collections::HashSet;
 
@@ -21,14 +22,15 @@ use crate::units::Pid;
 const QUEUES: usize = 24;
 /// Maximum number of dropped deques remembered, which are not polled again.
 const REFUSED: usize = 64;
-/// Once the main thread was seen in the `get` of some queue this often, it has been seen in the `get` of every queue
-/// that feeds it.
+/// Once the main thread was seen this often in the `get` of one queue, it must have been seen in the `get` of every
+/// queue that feeds it.
 const FREQUENT_GETS: u32 = 20;
-/// A queue with at most one wait per this many waits for another queue is hardly ever waited for.
+/// A queue counts as rarely waited for if the main thread waits for it at most once per this many waits for another
+/// one.
 const RARE_RATIO: u32 = 20;
 /// Polls that a queue must last before its batches count, about a second: a new queue for each batch counts none.
 const MIN_POLLS: u32 = 20;
-/// Frames whose locals are compared with what was in a queue.
+/// Number of outermost frames whose locals are compared with the objects that were in a queue.
 const FRAMES: usize = 32;
 
 /// State of the queues that feed the main thread.
@@ -36,7 +38,7 @@ const FRAMES: usize = 32;
 pub struct QueueState {
     /// Batches taken from queues that feed the main thread.
     pub taken: u64,
-    /// Batches in the queues. `None` if they need not be made yet, as with futures.
+    /// Batches in the queues. `None` if they may not have been made yet, as with futures.
     pub ready: Option<u32>,
     /// `None` = without a limit, or not known.
     pub capacity: Option<u32>,
@@ -62,15 +64,18 @@ pub(super) struct Queues {
     /// Deques that were dropped.
     refused: HashSet<usize>,
     taken: u64,
-    /// Polls at which the main thread waited for a batch in a function of the program's own, and not for a known deque.
+    /// Polls at which the main thread waited for a batch in one of the program's own functions, and not for a known
+    /// deque.
     waits_elsewhere: u32,
 }
 
-/// The limit of the queue that the main thread waits for most, and how often it must be seen in the `get` of another one
-/// that feeds it as well.
+/// What a queue must show to count as feeding the main thread, given where the main thread waits most.
 #[derive(Debug, Clone, Copy)]
 struct FrequentGet {
+    /// Capacity of the queue that it waits for most; queues of the same capacity are used in turn with that one. `None`
+    /// without a limit, or if it waits most outside the known queues.
     limit: Option<u32>,
+    /// How often it must be seen in the `get` of another queue that feeds it as well.
     gets: u32,
 }
 
@@ -98,9 +103,9 @@ impl Queues {
         known.filter(move |known| feeds(known, frequent_get))
     }
 
-    /// Returns the queue whose `get` the main thread was seen in so often that it would have been seen in that of each
-    /// queue that feeds it. Other queues of the same limit are used in turn with it. If it waits elsewhere more often, that
-    /// is no known queue, and one that is hardly waited for beside it holds something else.
+    /// Returns what a queue must show to count as feeding the main thread. `None` until the main thread was seen in
+    /// some `get` so often that it would have been seen in that of every queue that feeds it. If it waits more often
+    /// outside the known queues, a queue that it rarely waits for holds something other than batches.
     fn frequent_get(&self) -> Option<FrequentGet> {
         let gets = |known: &&PolledDeque| known.supply.main_get_count();
         let most = self.known.iter().max_by_key(gets);
@@ -147,8 +152,8 @@ impl Queues {
         }
     }
 
-    /// Polls all of them while the main thread is in these frames.
-    /// `own`: the function of the program's own in which it waits for a batch, if it does.
+    /// Polls all known queues while the main thread is in these frames. `own`: the function of the program's own in
+    /// which the main thread waits for a batch, if it does.
     pub(super) fn poll(
         &mut self,
         memory: Memory,
@@ -189,7 +194,7 @@ impl Queues {
         self.count();
     }
 
-    /// Records which of the queues a thread other than the main one waits for, in these frames.
+    /// Records the queue whose `get` a thread other than the main one is in, by its frames.
     pub(super) fn poll_other(&mut self, memory: &Memory, frames: &[Frame]) {
         let Some(owner) = in_get(memory, frames) else {
             return;
@@ -200,8 +205,8 @@ impl Queues {
         }
     }
 
-    /// Records a poll of all other threads. A queue that all who hold it fill is left to the main thread; not if there are
-    /// several of these: one may lead to the other.
+    /// Records a poll of all other threads. If all threads that hold a queue fill it, the main thread must be the one
+    /// that takes from it. That does not count if it is true of several queues: one may lead to the other.
     pub(super) fn poll_fillers(&mut self, memory: &Memory, threads: &[OtherStack]) {
         let all_fill = self.known.iter_mut().map(|known| {
             let Some(queue) = known.queue else {
@@ -211,7 +216,7 @@ impl Queues {
             let waits = |thread: &&OtherStack| in_put(memory, &thread.frames) == Some(queue);
             let fills = threads.iter().filter(holds).filter(waits);
             known.fillers.extend(fills.map(|thread| thread.state));
-            // Threads come and go.
+            // Forget threads that have ended.
             let is_there = |state: &usize| threads.iter().any(|thread| thread.state == *state);
             known.fillers.retain(is_there);
             let mut holders = threads.iter().filter(holds).peekable();
@@ -224,14 +229,14 @@ impl Queues {
         }
     }
 
-    /// Returns the objects that the main thread takes its batches from.
+    /// Returns the addresses of the queues or deques that the main thread takes its batches from.
     pub(super) fn feeding(&self) -> impl Iterator<Item = usize> {
         self.sources()
             .map(|known| known.queue.unwrap_or(known.deque.at))
     }
 
-    /// Whether the main thread is in the `get` of a queue that may hold the results of its steps: another queue has
-    /// batches ready that come to it, and is hardly ever waited for.
+    /// Whether the main thread is in the `get` of a queue that may hold the results of its steps: another queue feeds
+    /// it ahead of time and is rarely waited for.
     pub(super) fn may_hold_results(&self, memory: &Memory, frames: &[Frame]) -> bool {
         let Some(owner) = in_get(memory, frames) else {
             return false;
@@ -266,7 +271,8 @@ impl Queues {
         }
     }
 
-    /// Records that it waits for a batch in this function: a method of an object whose deque is known, or anything else.
+    /// Records that the main thread waits for a batch in `own`, which may be a method of an object whose deque is
+    /// known.
     fn record_own_get(&mut self, memory: &Memory, own: &Frame) {
         let object = own.first_local(memory).unwrap_or(None);
         let mut known = self.known.iter_mut();
@@ -279,8 +285,8 @@ impl Queues {
         }
     }
 
-    /// Counts what was taken from all queues that feed the main thread: from each in turn, or from a new one with each
-    /// epoch.
+    /// Adds up what was taken from all queues that feed the main thread. It may take from several in turn, or from a
+    /// new one in each epoch.
     fn count(&mut self) {
         let first = self.taken == 0;
         let frequent_get = self.frequent_get();
@@ -289,7 +295,7 @@ impl Queues {
                 continue;
             };
             if feeds(known, frequent_get) {
-                // What was taken before any of them was known counts, too.
+                // At first, what was taken before a queue was known to feed the main thread counts, too.
                 let before = if first {
                     0
                 } else {
@@ -301,7 +307,7 @@ impl Queues {
         }
     }
 
-    /// Returns the state of what feeds the main thread now. `None` if nothing is known to.
+    /// Returns the present state of the queues that feed the main thread. `None` if no queue is known to.
     pub(super) fn seen(&self) -> Option<QueueState> {
         self.sources().next()?;
         let sum = |of: &dyn Fn(&PolledDeque) -> Option<u32>| {
@@ -322,7 +328,7 @@ impl Queues {
 }
 
 fn feeds(known: &PolledDeque, frequent_get: Option<FrequentGet>) -> bool {
-    // Where the main thread waits for another queue, that only others fill this one does not show that it is the main one's.
+    // If the main thread often waits for another queue, it does not suffice that only other threads fill this one.
     let seen = known.supply.came_to_main();
     let near = |frequent: FrequentGet| {
         let in_turn = seen && frequent.limit.is_some() && frequent.limit == known.capacity;
@@ -336,21 +342,21 @@ fn in_get(memory: &Memory, frames: &[Frame]) -> Option<usize> {
     innermost(memory, frames, |frame| frame.code.meaning.hands_over)
 }
 
-/// Returns the `queue.Queue` in whose `put` it waits for room.
+/// Returns the `queue.Queue` in whose `put` a thread in these frames waits for room.
 fn in_put(memory: &Memory, frames: &[Frame]) -> Option<usize> {
     innermost(memory, frames, |frame| {
         frame.code.meaning.not_data == Some(FULL_QUEUE)
     })
 }
 
-/// Returns the `queue.Queue` of the innermost of its functions that `is` one of these.
+/// Returns the `queue.Queue` that is `self` in the innermost frame in `queue.py` for which `is` returns true.
 fn innermost(memory: &Memory, frames: &[Frame], is: impl Fn(&Frame) -> bool) -> Option<usize> {
     let is_here = |frame: &&Frame| is(frame) && frame.code.place.file.ends_with("/queue.py");
     frames.iter().find(is_here)?.first_local(memory).ok()?
 }
 
-/// Returns the capacity of the `queue.Queue` or `asyncio.Queue` at `owner` if this is its deque: 0 = no limit, `None` =
-/// not such a queue.
+/// Returns the capacity of the `queue.Queue` or `asyncio.Queue` at `owner` if `deque` is its deque: 0 = no limit.
+/// `None` if `owner` is no such queue.
 fn queue_of(memory: &Memory, owner: usize, deque: usize) -> Result<Option<u32>, PythonError> {
     let attributes = memory.attributes(owner)?;
     for (objects, most) in [("queue", "maxsize"), ("_queue", "_maxsize")] {

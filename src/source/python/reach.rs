@@ -13,17 +13,17 @@ use super::shape::Shape;
 
 /// Offset of the object that a cell holds.
 pub(super) const CELL: usize = 16;
-/// Maximum number of objects in one search, and their distance from a frame.
+/// Maximum number of objects in one search, and maximum distance from a frame.
 const MAX_OBJECTS: usize = 1500;
 const MAX_DEPTH: u32 = 8;
-/// Maximum number of objects of one list or tuple, and of one instance, that are followed.
+/// Maximum number of items of one list or tuple, and of attributes of one instance, that are followed.
 const OF_SEQUENCE: usize = 8;
 const OF_INSTANCE: usize = 64;
 
 /// Depth to which generators within generators are followed to find an iterator.
 const MAX_ITERATOR_DEPTH: u32 = 4;
-/// Number of objects read in a search for iterators after which nothing more is followed: a stack holds some hundreds, but
-/// generators that hold each other have no end.
+/// A search for iterators follows no more objects after this many. A stack holds some hundreds, but generators that
+/// hold each other would never end.
 const OBJECTS_FOR_ITERATORS: usize = 20_000;
 
 /// A deque that was found.
@@ -96,7 +96,7 @@ impl Reach<'_> {
         next.extend(stacked.into_iter().chain(locals).map(step));
     }
 
-    /// Returns what the main thread may hold of an object of a queue: the object itself, a part of it, or what it
+    /// Returns what the main thread may hold of an object from a queue: the object itself, a part of it, or what it
     /// keeps, such as the result of a future.
     pub(super) fn parts(&mut self, object: usize) -> Vec<usize> {
         let mut parts = vec![object];
@@ -187,7 +187,8 @@ impl Reach<'_> {
                 _ if *left == 0 => continue,
                 Ok(Shape::DataLoader) => self.kept_iterator(object),
                 Ok(shape @ (Shape::Generator | Shape::Wraps(_))) => self.held(shape, object),
-                // One of the user's own that goes round and round; what it holds may hold much.
+                // An object of the user's own, such as an iterator that repeats a loader. Only directly in a frame: it
+                // may lead to much.
                 Ok(Shape::Instance) if depth == MAX_ITERATOR_DEPTH => {
                     self.held(Shape::Instance, object)
                 }

@@ -1,4 +1,5 @@
-//! Which objects an object of a type leads to, for all code that searches the memory of a process for objects.
+//! Which other objects an object leads to, by its type. Serves all code that searches the memory of a process for
+//! objects.
 
 use std::collections::HashMap;
 
@@ -9,14 +10,14 @@ use super::memory::Memory;
 /// Offset of `tp_flags` in a type, and its bit for types made by a `class` statement.
 const TP_FLAGS: usize = 168;
 const HEAP_TYPE: usize = 1 << 9;
-/// `tp_iter` and behind it `tp_iternext`; `tp_base` and behind it `tp_dict`.
+/// `tp_iter`, followed by `tp_iternext`; `tp_base`, followed by `tp_dict`.
 const TP_ITER: usize = 216;
 const TP_BASE: usize = 256;
 /// The byte of `gi_frame_state` in the word before a generator's frame.
 const FRAME_STATE: usize = 3;
-/// No class is derived from more, one from another.
+/// Maximum length of a chain of base classes.
 const MOST_BASES: usize = 64;
-/// So many types are remembered.
+/// Maximum number of types remembered.
 const MAX_TYPES: usize = 4096;
 
 /// What an object of a type leads to.
@@ -89,8 +90,8 @@ pub(super) struct Shapes {
     iterators: HashMap<usize, bool>,
 }
 
-/// What is of this type gives one item after another, but no range's or file's. What `class` statements make has
-/// `tp_iternext` in any case: there the name tells.
+/// Whether objects of this type are iterators, other than of a range or a file. A type made by a `class` statement
+/// always has `tp_iternext`, so for such a type a method named `__next__`, its own or inherited, decides.
 fn iterates(memory: &Memory, of_type: usize) -> Result<bool, PythonError> {
     let gives = |of_type: usize| {
         let slots = memory.words::<2>(of_type.wrapping_add(TP_ITER))?;
@@ -149,7 +150,7 @@ impl Shapes {
         Ok(iterates)
     }
 
-    /// What an object leads to.
+    /// Returns what an object leads to.
     pub(super) fn of(&mut self, memory: &Memory, object: usize) -> Result<Shape, PythonError> {
         // No object can have such an address, so no read is needed.
         if object < 4096 || !object.is_multiple_of(8) {

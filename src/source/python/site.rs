@@ -1,10 +1,13 @@
 //! Where the training loop asks for its next batch, learned from many stacks of the main thread.
 //!
-//! The training loop is the outermost function that nearly all stacks have in common and that alternates between asking
-//! for a batch and doing something else. A call asks for a batch if the called function is an iterator's or a
-//! generator's, or if the standard library hands something over for nearly all of its time; a call in which a model is
-//! trained or run does not, whatever its name. What the loop goes through after its step is no batch; a function that it calls may
-//! train on batches of its own. Pure: functions are numbers; does not depend on how stacks are read.
+//! The training loop is the outermost function that nearly all stacks share and that alternates between asking for a
+//! batch and doing something else. A call asks for a batch if the called function is an iterator's or a generator's, if
+//! the standard library hands something over for nearly all of its time, or if it spends half of its time or more
+//! reading something that its caller keeps. A call in which a model is trained or run never asks for a batch, whatever
+//! its name. Items that the loop goes through after its step are not batches. A function that the loop calls may train
+//! on batches of its own.
+//!
+//! Pure: functions are numbers. Does not depend on how stacks are read.
 
 use super::call::Call;
 use super::call_node::{CallNode, FIRST, OF_EACH};
@@ -12,9 +15,9 @@ use super::call_node::{CallNode, FIRST, OF_EACH};
 /// What a stack says of the main thread's place in the training loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Site {
-    /// No training loop is known.
+    /// No training loop is known, or the call may bring something other than a batch.
     Unknown,
-    /// The same, in a generator: it may be making the next batch.
+    /// No training loop is known, and the thread is in a generator, which may be making the next batch.
     Generator,
     /// Outside the training loop.
     Elsewhere,
@@ -24,39 +27,42 @@ pub(super) enum Site {
     Step,
 }
 
-/// Number of stacks from which on a loop is recognised.
+/// Minimum number of stacks before a loop is recognised.
 const STACKS: u32 = 20;
-/// The loop is in at least this share of the stacks; once found, it is kept down to the lower share.
+/// A loop must be in at least this share of the stacks. Once found, it is kept while its share is at least the lower
+/// one.
 const MIN_COVERAGE: f64 = 0.9;
 const MIN_COVERAGE_KEPT: f64 = 0.7;
-/// A second place where something is handed over counts if it is in one of this many of the loop's stacks.
+/// A second place at which something is handed over counts if at least one in this many of the loop's stacks shows it.
 const ALSO_HANDS_OVER: u32 = 20;
-/// After this many stacks older ones count half; if they have shown no loop, they are dropped.
+/// After this many stacks, the counts are halved; if no loop was found by then, they are dropped.
 const REMEMBERED: u32 = 2000;
-/// Maximum number of functions kept, and depth to which stacks are followed.
+/// Maximum number of functions in the tree, and maximum depth to which a stack is followed.
 const MAX_NODES: usize = 1024;
 const MAX_DEPTH: usize = 64;
 
 /// The stacks so far, as a tree of calls.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
-    /// The first node stands for all stacks; empty before the first stack.
+    /// The first node is the root, which counts all stacks; empty before the first stack.
     nodes: Vec<CallNode>,
     /// The training loop, once found.
     found: Option<usize>,
-    /// How often a loop was found around the known one; the first one found counts, too.
+    /// How often a loop was found outside the known one; the first loop found counts, too.
     widened: u32,
-    /// Whether a stack showed that the thread trains, and one that it takes a batch if it does.
+    /// Whether a stack has shown that the thread trains.
     trains: bool,
+    /// Whether a stack has shown a call that takes a batch if the thread trains ([`Call::takes`]).
     takes: bool,
-    /// Whether the thread takes batches from a loader of PyTorch, even if no stack has shown where the loop asks that.
+    /// Whether the thread takes batches from a loader of PyTorch, even if no stack has shown where the loop asks it for
+    /// one.
     pub(super) pytorch: bool,
 }
 
 impl Sites {
-    /// Takes a stack in, outermost function first, and says what it means. `in_for` tells whether the function at this
-    /// depth takes the next item of a `for` loop, and `iterates` whether it holds an iterator that may give batches: both are
-    /// called only where that matters.
+    /// Adds a stack, outermost function first, and returns what it means. `in_for` tells whether the function at a
+    /// depth takes the next item of a `for` loop, and `iterates` whether it holds an iterator that may give batches.
+    /// Both are called only where the answer matters.
     pub(super) fn poll(
         &mut self,
         stack: &[Call],
@@ -89,7 +95,7 @@ impl Sites {
             let within = self.asks_within(&path[at..], &stack[at - 1..]);
             return if within { Site::Data } else { Site::Step };
         }
-        // What is called may bring something else than a batch, unless it is an iterator.
+        // Unless the called function is an iterator's, it may bring something other than a batch.
         let may_be_other =
             || self.is_ambiguous(found) || (self.may_be_result(found, stack) && iterates(at - 1));
         let called = path.get(at + 1).copied();
@@ -100,9 +106,9 @@ impl Sites {
         }
     }
 
-    /// Whether a function that trains, which the loop calls, goes through batches of its own: it takes the next of an iterator, and
-    /// trains after it alone. `path` and `stack` begin with the loop. What a loader of PyTorch brought before is one batch, which
-    /// the function may divide.
+    /// Whether the stack asks for a batch inside a function that the loop calls and that trains on batches of its own:
+    /// it takes the next item of an iterator, and trains only after that. If a loader of PyTorch was asked before the
+    /// call, the function may only divide that batch, so the answer is no. `path` and `stack` begin with the loop.
     fn asks_within(&self, path: &[usize], stack: &[Call]) -> bool {
         let called = path.get(1).zip(stack[0].instruction);
         let Some((_, here)) = called.filter(|(called, _)| self.nodes[**called].computes()) else {
@@ -131,8 +137,9 @@ impl Sites {
             .map(|child| &self.nodes[*child])
     }
 
-    /// Whether the loop takes items of something there after it has asked for a batch and trained on it, and trains no more
-    /// before it asks for the next: they are hardly batches, but results to evaluate, say.
+    /// Whether the loop, at instruction `here`, takes items of something after its step: it has asked for a batch and
+    /// trained or run a model on it, and does no more of that before its next request. Such items are probably not
+    /// batches, but results to evaluate, for example.
     fn follows_step(&self, found: usize, called: Option<usize>, here: Option<usize>) -> bool {
         let Some(here) = here else { return false };
         let others = || {
@@ -163,7 +170,7 @@ impl Sites {
             && !computes(here, after.unwrap_or(usize::MAX))
     }
 
-    /// Looks for the training loop along this path: the outermost one, even if one within it was found first.
+    /// Looks for the training loop along this path. The outermost loop replaces one within it that was found earlier.
     fn find_loop(&mut self, path: &[usize]) {
         let known = self.found;
         let mut outermost = path.iter().copied();
@@ -177,7 +184,8 @@ impl Sites {
             outermost.or_else(|| known.filter(|known| self.is_loop(*known, MIN_COVERAGE_KEPT, 1)));
     }
 
-    /// Returns what a stack says before the loop is found. A generator in which a model is trained or run is the loop itself.
+    /// Returns what a stack means while no loop is known. A generator in which a model is trained or run makes no
+    /// batch: it is the loop itself.
     fn site_without_loop(&self, path: &[usize], stack: &[Call]) -> Site {
         let mut functions = path.iter().skip(1).zip(stack);
         let makes = functions.any(|(node, call)| {
@@ -189,16 +197,17 @@ impl Sites {
         Site::Unknown
     }
 
-    /// Whether what is handed over may be the result of a step, if the loop also holds an iterator that may give the batches:
-    /// of a step that is made elsewhere, where no model is trained here. A queue is hardly used for anything but batches where
-    /// one is; a pipe, or what is known only by its name, may bring anything.
+    /// Whether the object handed over may be the result of a step, in a loop that also holds an iterator which may give
+    /// the batches. If no model is trained in the loop, the step may be made elsewhere. If one is, a queue almost
+    /// always brings batches, but a pipe, or a call known only by its name or by what its caller keeps, may bring
+    /// anything.
     fn may_be_result(&self, found: usize, stack: &[Call]) -> bool {
         let brings = |call: &Call| call.takes || call.brings || *call == Call::receives();
         stack.iter().any(brings) || self.nodes[found].trains == 0
     }
 
-    /// Whether something is handed over at a place of the loop where nothing else shows that it is a batch, while the
-    /// loop also asks for batches elsewhere. It may be the result of a step that another thread makes.
+    /// Whether the loop has a place at which something is handed over and nothing else shows that it is a batch, and
+    /// another place at which it may ask for batches. The object may be the result of a step that another thread makes.
     fn is_ambiguous(&self, found: usize) -> bool {
         let node = &self.nodes[found];
         let often = OF_EACH.max(node.stacks / ALSO_HANDS_OVER);
@@ -207,11 +216,11 @@ impl Sites {
             children().any(|child| child.is_asking() && child.asks() && child.stacks >= OF_EACH);
         let others = children().filter(|child| child.is_asking() && !child.asks());
         let places: usize = others.map(|child| child.places(often)).sum();
-        // A `for` loop over a range is seen now and then.
+        // A few stacks may show a `for` loop over a range.
         places + usize::from(asks || node.iterates >= often) > 1
     }
 
-    /// Returns how often a loop was found around the known one; 1 with the first, 0 before.
+    /// Returns how often a loop was found outside the known one: 0 before the first loop, 1 with it.
     pub(super) fn widened(&self) -> u32 {
         self.widened
     }
@@ -257,7 +266,8 @@ impl Sites {
         }
     }
 
-    /// Starts anew where stacks before this one were not known to be of a thread that trains, if that matters.
+    /// Records whether the thread trains. Until then, calls that take batches do not count, so the first stack that
+    /// shows training discards the earlier ones if such a call was seen and no loop was found.
     fn learn_who_trains(&mut self, stack: &[Call]) {
         self.takes |= stack.iter().any(|call| call.takes);
         let trains = stack.iter().any(|call| call.meaning.trains);
@@ -268,13 +278,14 @@ impl Sites {
         self.trains |= trains;
     }
 
-    /// Counts a stack; gives the nodes along it, as far as they can be a part of the loop or called by it.
+    /// Counts a stack. Returns the nodes along it, from the root down to the first call that is too rare to matter for
+    /// the loop.
     fn count(&mut self, stack: &[Call], in_for: impl Fn(usize) -> bool) -> Vec<usize> {
         let mut path = vec![0];
         let mut at = 0;
         self.nodes[0].stacks += 1;
         let all = self.nodes[0].stacks;
-        // Known from the innermost call outwards: each call includes those below it.
+        // The depth of the innermost call of each kind: all calls outside it contain it.
         let last = |is: fn(&Call) -> bool| stack.iter().rposition(is);
         let takes = last(|call| call.takes).filter(|_| self.trains);
         let hands_over = last(|call| call.meaning.hands_over).or(takes);
@@ -299,7 +310,7 @@ impl Sites {
             }
             node.stacks += 1;
             node.hands_over += u32::from(hands_over.is_some_and(|found| found >= depth));
-            // Of a handover within the iterator.
+            // The handover is inside an iterator that this call calls.
             let draws = hands_over
                 .zip(iterator)
                 .is_some_and(|(found, iterator)| found > iterator && iterator > depth);
@@ -329,7 +340,7 @@ impl Sites {
         at
     }
 
-    /// Notes for each function along the stack whether it asks for a batch now.
+    /// Records for each function along the stack whether it is asking for a batch.
     fn record_turns(&mut self, path: &[usize], depth: usize, in_for: impl Fn(usize) -> bool) {
         let all = self.nodes[0].stacks;
         for pair in path.windows(2) {
@@ -370,10 +381,11 @@ mod tests {
     use super::*;
     use crate::loaders::Meaning;
 
-    /// Functions by letters, outermost first: `g` a generator, `n` an iterator's `__next__`, `q` a queue's `get`, `k` one
-    /// written by hand that waits, `l` one whose caller keeps what it reads (`L` where it does not read), `y` one written
-    /// in C, `b` a backward pass, `h` a layer of a model, `o` a call of any model, `x` a transform, `e` a generator expression, `r` a
-    /// wait for what a pipe brings.
+    /// Builds a stack from letters, one for each function, outermost first: `g` a generator, `e` a generator
+    /// expression, `n` an iterator's `__next__`, `q` a queue's `get`, `k` a function of the program that waits for a
+    /// batch, `l` one that reads something that its caller keeps (`L`: the same one while it does not read), `y` one
+    /// written in C that hands over a batch, `r` a wait for a pipe, `b` a backward pass, `h` a layer of a model, `o` a
+    /// call of a module, `x` a transform. Other letters have no meaning.
     fn stack(letters: &str) -> Vec<Call> {
         let call = |letter: char| Call {
             code: letter.to_ascii_lowercase() as usize,
@@ -401,7 +413,7 @@ mod tests {
         letters.chars().map(call).collect()
     }
 
-    /// Returns where each of these is after all were seen a hundred times in turns.
+    /// Returns the site of each stack after all were polled a hundred times in turn.
     fn learned(stacks: &[&str]) -> Vec<Site> {
         learned_where(false, stacks)
     }
@@ -453,7 +465,7 @@ mod tests {
             poll("mtkw");
             poll("mts");
         }
-        // It is seen to train only now.
+        // Only now does a stack show that the thread trains.
         for _ in 0..20 {
             poll("mtsb");
             poll("mtkw");
@@ -468,13 +480,13 @@ mod tests {
         let seen = |iterates| learned_where(iterates, &stacks);
         assert_eq!(seen(false)[..2], [Site::Data, Site::Data]);
         assert_eq!(seen(false)[2..], [Site::Step, Site::Step]);
-        // Beside an iterator, it may be anything.
+        // If the loop also holds an iterator, what is read may be anything.
         assert_eq!(seen(true)[0], Site::Unknown);
-        // It may do something else for half of its time, but not for more.
+        // The function may do something else for half of its time, but not for more.
         assert_eq!(learned(&["mtl", "mtL", "mtsb", "mts"])[1], Site::Data);
         let little = learned(&["mtl", "mtL", "mtL", "mtsb", "mts"]);
         assert_eq!(little, [Site::Unknown; 5]);
-        // Where the model is trained, it is part of the step.
+        // If a model is trained in it, it is part of the step.
         let trains = learned(&["mtlw", "mtlb", "mts"]);
         assert_eq!(trains, [Site::Unknown; 3]);
     }
@@ -494,7 +506,7 @@ mod tests {
     fn a_function_in_c_hands_over_batches_to_a_thread_that_trains() {
         assert_eq!(learned(&["mty", "mts"]), [Site::Unknown; 2]);
         assert_eq!(learned(&["mty", "mtsb"]), [Site::Data, Site::Step]);
-        // Beside an iterator, it may be the result of a step that is made elsewhere, or an answer.
+        // If the loop also holds an iterator, this may be the result of a step that is made elsewhere, or an answer.
         assert_eq!(
             learned_where(true, &["mty", "mtsb"]),
             [Site::Unknown, Site::Step]
@@ -509,7 +521,7 @@ mod tests {
         let mut poll = |letters| sites.poll(&stack(letters), |_| false, |_| false);
         assert_eq!(poll("mtgf"), Site::Generator);
         assert_eq!(poll("mts"), Site::Unknown);
-        // A generator expression, mostly for a sum, and the loop itself.
+        // A generator expression, which mostly serves a sum; then a generator that is the loop itself.
         assert_eq!(poll("mte"), Site::Unknown);
         assert_eq!(poll("mtgb"), Site::Unknown);
         assert_eq!(poll("mtgf"), Site::Unknown);
@@ -530,9 +542,9 @@ mod tests {
         for stacks in [
             &["mts", "mtsb"][..],
             &["mtnw"],
-            // Training or the other half: neither asks.
+            // The function that asks is in only half of the stacks.
             &["mtnw", "mts", "mv", "mv"],
-            // A function that also works.
+            // A function that does other work besides waiting.
             &["mtfqw", "mtfx", "mts", "mts"],
             // A sum over a generator expression.
             &["mte", "mts"],
@@ -559,20 +571,20 @@ mod tests {
             seen = vec![poll("mtqw", 1), poll("mtqw", 2), poll("mts", 3)];
         }
         assert_eq!(seen, [Site::Unknown, Site::Unknown, Site::Step]);
-        // Hardly any time passes at the second place.
+        // The second place is not seen any more, so it no longer counts.
         for _ in 0..5000 {
             poll("mtqw", 1);
             poll("mts", 3);
         }
         assert_eq!(poll("mtqw", 1), Site::Data);
-        // An iterator is asked; what is also handed over may be the result of a step.
+        // The loop asks an iterator; what a queue hands over besides may be the result of a step.
         assert_eq!(
             learned(&["mtnw", "mtqw", "mts"]),
             [Site::Data, Site::Unknown, Site::Step]
         );
     }
 
-    /// Its frames were read one after another: the loop went on between them.
+    /// The frames of a stack are read one after another, and the loop may go on between them.
     #[test]
     fn a_single_stack_does_not_show_what_a_for_loop_calls() {
         let mut sites = Sites::default();
@@ -582,7 +594,8 @@ mod tests {
             poll("mtqw", false);
             poll("mts", false);
         }
-        // Now and then the loop is seen at the head of a `for` over a range, and a call of its body in that.
+        // Now and then, a stack shows the loop at the head of a `for` over a range together with a call from the loop's
+        // body.
         for _ in 0..3 {
             poll("mtz", true);
             poll("mt", true);
@@ -596,17 +609,18 @@ mod tests {
 
     #[test]
     fn what_an_iterator_hands_over_within_a_function_is_its_next_item() {
-        // `f` takes the next item of the generator `g`, which the loop holds, too.
+        // `f` takes the next item of the generator `g`; the loop holds an iterator, too.
         let seen = learned_where(true, &["mtfgqw", "mts"]);
         assert_eq!(seen, [Site::Data, Site::Step]);
-        // Only the queue, in a function that also gets it from elsewhere.
+        // `f` takes from a queue, without any iterator.
         let seen = learned_where(true, &["mtfqw", "mts"]);
         assert_eq!(seen, [Site::Unknown, Site::Step]);
     }
 
     #[test]
     fn a_handover_may_be_the_result_of_a_step() {
-        // Whether the loop holds an iterator, whether a model is trained in it, and what a queue and a pipe bring then.
+        // Whether the loop holds an iterator, whether a model is trained in it, and the site of a wait for a queue and
+        // for a pipe.
         for (iterates, trains, queue, pipe) in [
             (false, false, Site::Data, Site::Data),
             (false, true, Site::Data, Site::Data),
@@ -619,7 +633,7 @@ mod tests {
                 assert_eq!(seen, [means, Site::Step], "{asks} {iterates} {trains}");
             }
         }
-        // What the loop itself asks for its next batch is no result.
+        // A handover inside the iterator that the loop asks is no result.
         assert_eq!(
             learned_where(true, &["mtnr", "mts"]),
             [Site::Data, Site::Step]
@@ -638,25 +652,25 @@ mod tests {
 
     #[test]
     fn a_call_in_which_a_model_runs_asks_for_no_batch() {
-        // As `next_token(model, tokens)`.
+        // `n` may be a function such as `next_token(model, tokens)`, which runs a model.
         assert_eq!(learned(&["mn", "mb"]), [Site::Data, Site::Step]);
         assert_eq!(learned(&["mnh", "mb"]), [Site::Unknown; 2]);
-        // Nor does a generator that runs one, nor a function in which it runs now and then.
+        // The same for a generator that runs a model, and for a function that runs one only now and then.
         assert_eq!(learned(&["mgh", "mb"]), [Site::Unknown; 2]);
         assert_eq!(learned(&["mn", "mnh", "mb"]), [Site::Unknown; 3]);
-        // Its layers may be of its own, or compiled.
+        // The layers may be the program's own, or compiled: then only the call of the module shows the model.
         assert_eq!(learned(&["mgo", "mb"]), [Site::Unknown; 2]);
         assert_eq!(learned(&["mgox", "mb"]), [Site::Data, Site::Step]);
         let on_the_way = ["mgox"; 30].into_iter().chain(["mgo", "mb", "mb", "mb"]);
         let on_the_way = learned(&on_the_way.collect::<Vec<_>>());
         assert_eq!(on_the_way[0], Site::Data);
-        // Beside the loader that the loop asks, that is a part of the step.
+        // In a loop that also asks a loader, such a call is part of the step.
         let beside = learned(&["mnh", "mq", "mb"]);
         assert_eq!(beside, [Site::Step, Site::Data, Site::Step]);
     }
 
-    /// The same, each at a place of the loop, the second function, and of the function that it calls. `p` is a loader of
-    /// PyTorch.
+    /// Like `learned`, with the instructions of the loop (the second function) and of the function that it calls. `p`
+    /// is a loader of PyTorch.
     fn learned_at(pytorch: bool, stacks: &[(&str, [usize; 2])]) -> Vec<Site> {
         let mut sites = Sites {
             pytorch,
@@ -683,20 +697,20 @@ mod tests {
     #[test]
     fn a_function_of_the_loop_may_train_on_batches_of_its_own() {
         use Site::{Data, Step};
-        // It goes through a shard, or through one epoch beside a validation in the loop.
+        // The function goes through a shard, or through one epoch while the loop itself validates.
         let within = [("mtsgw", [2, 1]), ("mtsb", [2, 2])];
         let of_shards = [&[("mtnw", [1, 0])], &within[..]].concat();
         assert_eq!(learned_at(false, &of_shards), [Data, Data, Step]);
         let beside = [&within[..], &[("mtnp", [3, 0]), ("mth", [4, 0])]].concat();
         assert_eq!(learned_at(true, &beside), [Data, Step, Data, Step]);
-        // It divides the batch of PyTorch's loader, or evaluates after it has trained.
+        // The function divides the batch of PyTorch's loader, or evaluates after training.
         let divides = [&[("mtnp", [1, 0])], &within[..]].concat();
         assert_eq!(learned_at(true, &divides), [Data, Step, Step]);
         let evaluates = [("mtnw", [1, 0]), ("mtsb", [2, 1]), ("mtsgw", [2, 2])];
         assert_eq!(learned_at(false, &evaluates), [Data, Step, Step]);
     }
 
-    /// Results that are decoded or evaluated one by one, say.
+    /// For example, results that are decoded or evaluated one by one.
     #[test]
     fn what_is_gone_through_after_the_step_is_no_batch() {
         use Site::{Data, Step, Unknown};
@@ -705,13 +719,14 @@ mod tests {
             learned_at(pytorch, &places.collect::<Vec<_>>())
         };
         let (train, validate) = (("mtsb", 2), ("mtvh", 4));
-        // A generator, `map`, and an iterator without a frame, beside a loader of PyTorch and another iterator.
+        // A generator, `map`, and an iterator without a frame, in a loop that asks a loader of PyTorch or another
+        // iterator.
         for after in ["mtgf", "mt!f", "mt!"] {
             for (pytorch, asks) in [(true, "mtnp"), (false, "mtnw")] {
                 let seen = learned(pytorch, &[(asks, 1), train, (after, 3)]);
                 assert_eq!(seen, [Data, Step, Unknown], "{asks} {after}");
             }
-            // Before the step, it makes the batch; before another, it may be a loader to validate with.
+            // Before the step, it makes the batch; before another run of a model, it may be a loader for validation.
             let seen = learned(true, &[("mtnp", 1), (after, 1), ("mtsb", 2)]);
             assert_eq!(seen, [Data, Data, Step], "{after}");
             let seen = learned(true, &[("mtnp", 1), train, (after, 3), validate]);
@@ -719,10 +734,10 @@ mod tests {
         }
         let two = [("mtnp", 1), train, ("mtgf", 3), ("mt!f", 4)];
         assert_eq!(learned(true, &two), [Data, Step, Unknown, Unknown]);
-        // The loop's request for a batch comes last, unless they are known to come from elsewhere.
+        // The loop may request its batch last, unless its batches are known to come from a loader of PyTorch.
         assert_eq!(learned(false, &[train, ("mtgf", 3)]), [Step, Data]);
         assert_eq!(learned(true, &[train, ("mtgf", 3)]), [Step, Unknown]);
-        // Another thread may take them there.
+        // Another thread may take batches from that loader and hand them over here.
         assert_eq!(learned(true, &[train, ("mtgq", 3)]), [Step, Data]);
     }
 

@@ -1,36 +1,40 @@
-//! Whether a queue feeds the main thread, and whether it does so ahead of time, from many polls.
+//! Decides from many polls whether a queue feeds the main thread, and whether it does so ahead of time.
 //!
-//! An object that was in a queue and is held by the main thread soon after it was taken was taken by the main thread. A
-//! queue that the main thread fills, that only others empty, or whose objects go on into another queue is not the one
-//! that feeds it. Pure: objects are numbers; does not depend on how they are read.
+//! If the main thread holds an object soon after it left a queue, the main thread took it. A queue that the main thread
+//! fills, that only other threads empty, or whose objects go on into another queue does not feed the main thread. Pure:
+//! objects are numbers. Does not depend on how they are read.
 
 use std::collections::{HashSet, VecDeque};
 
-/// Pieces of evidence needed before a result is given, and number after which older ones count half.
+/// Minimum number of pieces of evidence for a result.
 const MIN_EVIDENCE: u32 = 4;
+/// Number of pieces of evidence at which the counts are halved, so that older ones count less.
 const REMEMBERED: u32 = 40;
-/// If batches are made ahead of time, at least this share of the taken objects was ready before.
+/// Batches are made ahead of time if at least this share of the objects taken were ready before.
 const MIN_READY: f64 = 0.9;
-/// At least this share of the taken objects came to the main thread.
+/// A queue feeds the main thread if at least this share of the objects taken from it came to the main thread.
 const MIN_HELD: f64 = 0.7;
-/// Evidence that may be chance the first time counts from this many times on.
+/// Evidence that may be chance if it is seen once counts from this number of times on.
 const MIN_REPEATS: u32 = 2;
-/// If this share of what came to the main thread also came from a queue nearer to it, the nearer one feeds it.
+/// If at least this share of the objects that came to the main thread also came from a queue nearer to it, the nearer
+/// queue feeds it.
 const BEFORE_ANOTHER: f64 = 0.15;
-/// A loader may hold a batch back until this many more were taken.
+/// A loader may hold a batch back until this many later ones were taken.
 const UNDER_WAY: usize = 3;
 
 /// The state of a queue at one poll.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct QueuePoll {
-    /// Number of objects ever taken out, and number of objects in the queue.
+    /// Number of objects ever taken out of the queue.
     pub(super) taken: u64,
+    /// Number of objects in the queue.
     pub(super) len: u64,
-    /// The first objects in the queue and the last, and what the main thread may hold for each of the first: the object
-    /// itself, a part of it, or its result.
+    /// The first and the last objects in the queue.
     pub(super) objects: Vec<usize>,
+    /// What the main thread may hold of each of the first objects: the object itself, a part of it, or its result.
     pub(super) parts: Vec<Vec<usize>>,
-    /// The queue holds what was ordered, not what is finished: an object in it need not be ready.
+    /// Whether the queue holds orders, such as futures, rather than finished objects: an object in it need not be
+    /// ready.
     pub(super) ordered: bool,
 }
 
@@ -44,23 +48,24 @@ pub(super) struct Supply {
     ready: u32,
     held: u32,
     missed: u32,
-    /// Objects that the main thread held while they were still in the queue, and the last of them: it puts objects there.
-    /// One may be chance: all hold the same small number.
+    /// Number of objects that the main thread held while they were still in the queue, which shows that it puts objects
+    /// there. One may be chance: all users of a small number share one object.
     put: u32,
+    /// The last of these objects.
     last_put: Option<usize>,
-    /// Polls at which what came to the main thread had also been in a queue nearer to it.
+    /// Polls at which an object that came to the main thread had also been in a queue nearer to it.
     passed_on: u32,
     /// Polls at which the main thread was in the queue's own `get`.
     main_gets: u32,
     /// Polls at which another thread was in the queue's own `get`.
     other_gets: u32,
-    /// Polls of all other threads in a row at which none was known to hold this queue but those that fill it.
+    /// Number of consecutive polls of all other threads at which only threads that fill this queue held it.
     left_to_main: u32,
 }
 
 impl Supply {
-    /// Records a poll at which the main thread holds `held`. Returns those of its objects that have come from this
-    /// queue since.
+    /// Records a poll of the queue while the main thread holds `held`. Returns the objects that have come from this
+    /// queue to the main thread since the poll before.
     pub(super) fn poll(&mut self, mut poll: QueuePoll, held: &HashSet<usize>) -> Vec<usize> {
         let is_held = |objects: &[usize]| objects.iter().any(|object| held.contains(object));
         let mut objects = poll.objects.iter().filter(|_| !poll.ordered);
@@ -70,7 +75,7 @@ impl Supply {
             self.last_put = Some(*put);
             self.put = self.put.saturating_add(1);
         }
-        // An object that the main thread holds already would not show that it has just been taken.
+        // An object that the main thread already holds cannot show later that it was taken.
         for parts in &mut poll.parts {
             parts.retain(|part| !held.contains(part));
         }
@@ -80,12 +85,13 @@ impl Supply {
             .filter(|before| poll.taken > before.taken)
         {
             let now = poll.taken - before.taken;
-            // More were taken than were there: of the others only the last one is at the main thread now, if any.
+            // If more were taken than are known from the poll before, the main thread holds at most the last of them,
+            // which is unknown.
             let many = usize::try_from(now).map_or(true, |now| now > before.parts.len());
             let first = before.parts.into_iter();
             let gone = first.take(usize::try_from(now).unwrap_or(usize::MAX));
             let gone: Vec<usize> = gone.flatten().collect();
-            // Where more were taken than were there, there were some at both polls.
+            // If more were taken than were in the queue before, all count as ready if some were there at both polls.
             let all_there = before.len >= now || before.len.min(poll.len) > 0;
             let ready = if poll.ordered {
                 is_held(&gone)
@@ -114,13 +120,13 @@ impl Supply {
         arrived
     }
 
-    /// Records that what came from here to the main thread also came from a queue nearer to it: this queue only feeds
+    /// Records that an object of this queue came to the main thread through a queue nearer to it: this queue only feeds
     /// that one.
     pub(super) fn count_passed_on(&mut self) {
         self.passed_on = self.passed_on.saturating_add(1);
     }
 
-    /// Called when a queue nearer to the main thread turned out not to feed it.
+    /// Forgets what `count_passed_on` recorded, because a queue nearer to the main thread turned out not to feed it.
     pub(super) fn reset_passed_on(&mut self) {
         self.passed_on = 0;
     }
@@ -133,7 +139,8 @@ impl Supply {
         self.other_gets = self.other_gets.saturating_add(1);
     }
 
-    /// Records a poll of all other threads: whether all that hold this queue were seen to wait for room in it.
+    /// Records a poll of all other threads. `all_fill`: whether all of them that hold this queue were seen to wait for
+    /// room in it.
     pub(super) fn count_fillers(&mut self, all_fill: bool) {
         self.left_to_main = if all_fill {
             self.left_to_main.saturating_add(1)
@@ -151,16 +158,18 @@ impl Supply {
         self.before.as_ref()
     }
 
-    /// Whether the main thread takes its batches here. An address that the main thread holds may by now be another
-    /// object, and the queue of a thread that works for the main thread looks the same, except for what the main thread
-    /// puts in and which thread waits for it. A batch that goes to a GPU at once is not seen at the main thread.
+    /// Whether the main thread takes its batches from this queue. Addresses that the main thread holds do not prove it:
+    /// one may meanwhile belong to another object. And the queue of a thread that works for the main thread looks the
+    /// same, except that the main thread puts objects into it or that another thread waits for it. A batch that goes to
+    /// a GPU at once is never seen at the main thread, so other evidence counts as well: waits in `get`, or that all
+    /// threads that hold the queue fill it.
     pub(super) fn feeds_main(&self) -> bool {
         let others = self.puts() || self.other_gets > 0 || self.is_before_another();
         let left = self.left_to_main >= MIN_EVIDENCE && self.taken >= MIN_EVIDENCE;
         !others && (self.came_to_main() || self.main_gets >= MIN_REPEATS || left)
     }
 
-    /// Whether the main thread was seen to hold what was in the queue, often enough that this is no chance.
+    /// Whether the main thread was seen to hold objects from the queue, too often for chance.
     pub(super) fn came_to_main(&self) -> bool {
         self.held >= MIN_EVIDENCE && of(self.held, self.held + self.missed) >= MIN_HELD
     }
@@ -170,7 +179,7 @@ impl Supply {
         self.taken >= MIN_EVIDENCE && of(self.ready, self.taken) >= MIN_READY
     }
 
-    /// Whether what comes from here comes from a queue nearer to the main thread, more often than by chance.
+    /// Whether objects of this queue come to the main thread through a queue nearer to it, more often than by chance.
     fn is_before_another(&self) -> bool {
         self.passed_on >= MIN_REPEATS && of(self.passed_on, self.held) >= BEFORE_ANOTHER
     }
@@ -179,7 +188,7 @@ impl Supply {
         self.put >= MIN_REPEATS
     }
 
-    /// Whether it feeds another reader, and not a queue that feeds the main thread.
+    /// Whether it feeds another reader, other than through a queue that feeds the main thread.
     pub(super) fn feeds_other(&self) -> bool {
         let much =
             self.taken >= REMEMBERED / 2 && self.left_to_main == 0 && !self.is_before_another();
@@ -248,7 +257,7 @@ mod tests {
     fn a_queue_that_others_empty_does_not_feed_the_main_thread() {
         let other = polls(100, 4, |_| vec![7000]);
         assert!(!other.feeds_main() && other.feeds_other());
-        // Now and then the main thread has put its own object where a freed one was.
+        // Now and then, an object of the main thread's own is at the address of a freed one.
         let reused = polls(100, 4, |taken| {
             vec![if taken % 3 == 0 { taken - 1 } else { 7000 }]
         });
@@ -298,7 +307,7 @@ mod tests {
         starved.count_main_get();
         starved.count_main_get();
         assert!(starved.feeds_main() && !starved.is_ahead());
-        // Once it reaches its limit, it is no longer ahead.
+        // Once the queue runs empty, it is no longer ahead.
         let mut late = polls(100, 4, |taken| vec![taken - 1]);
         for taken in 101..=120 {
             late.poll(queue(taken, 0), &HashSet::new());
@@ -329,7 +338,7 @@ mod tests {
             supply.poll(queue(taken, 4), &HashSet::from([7000]));
         }
         assert!(supply.feeds_main() && supply.is_ahead() && !supply.feeds_other());
-        // One that never fills it holds it, too.
+        // A thread that never fills the queue holds it, too.
         supply.count_fillers(false);
         assert!(!supply.feeds_main() && supply.feeds_other());
     }

@@ -20,9 +20,10 @@ use crate::units::Pid;
 const STAGES: usize = 4;
 /// Maximum number of threads whose numbers are cached.
 const REMEMBERED: usize = 1024;
-/// Number of outermost functions of a thread that may use a queue of their module, or whose first local may be an object
-/// that holds one; and of attributes of that object.
+/// Number of outermost functions of a thread that are searched for queues: for one of their module that they use, and
+/// for one that the object in their first local holds.
 const OWN: usize = 6;
+/// Maximum number of attributes of that object that are searched.
 const OF_INSTANCE: usize = 64;
 
 /// What a thread other than the main one does.
@@ -55,7 +56,7 @@ pub struct TrainerCandidate {
     pub thread: Pid,
     /// Whether it was seen doing what only training does; otherwise it has a loader of PyTorch.
     pub trains: bool,
-    /// Whether it waits for room in a queue: it takes batches for another thread.
+    /// Whether it waits for room in a queue: it takes batches only to pass them on to another thread.
     pub hands_on: bool,
 }
 
@@ -67,7 +68,7 @@ pub(super) struct ThreadCache {
 }
 
 impl ThreadCache {
-    /// Returns what the threads other than the main one do, and records in `queues` which of them such a thread waits
+    /// Returns what the threads other than the main one do, and records in `queues` the queue that each of them waits
     /// for.
     ///
     /// # Errors
@@ -208,8 +209,8 @@ fn holds_any(thread: &OtherStack, queues: &BTreeSet<usize>) -> bool {
     thread.objects.iter().any(|object| queues.contains(object))
 }
 
-/// Returns the queues that lead to the main thread: those that it takes from and, stage by stage, those held by the
-/// threads that hold these.
+/// Returns the queues that lead to the main thread: those that it takes from and, stage by stage, all queues held by
+/// threads that hold one of these.
 fn queues_to_main(feeding: BTreeSet<usize>, all: &[OtherStack]) -> BTreeSet<usize> {
     let mut queues = feeding;
     for _ in 0..STAGES {
@@ -226,7 +227,7 @@ fn queues_to_main(feeding: BTreeSet<usize>, all: &[OtherStack]) -> BTreeSet<usiz
     queues
 }
 
-/// Whether it runs a task of a `ThreadPoolExecutor` or a `ThreadPool`.
+/// Whether it is the loop of a thread of a `ThreadPoolExecutor` or a `ThreadPool`.
 fn is_of_pool(frame: &Frame) -> bool {
     let place = &frame.code.place;
     match place.function() {
@@ -236,7 +237,7 @@ fn is_of_pool(frame: &Frame) -> bool {
     }
 }
 
-/// Returns what a thread does whose work leads to these queues.
+/// Returns what a thread does. `queues`: those that lead to the main thread.
 fn does(memory: &Memory, frames: &[Frame], queues: &BTreeSet<usize>) -> Does {
     let at_queue = |frame: &Frame| {
         frame.code.place.file.ends_with("/queue.py")

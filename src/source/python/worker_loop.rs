@@ -1,5 +1,5 @@
-//! The frame of a loader worker's loop in its memory: which batch is in work, with one or two small reads and without
-//! its stack.
+//! Which batch a loader worker has in work, read from the frame of its loop: with one or two small reads, and without
+//! walking its stack.
 //!
 //! Depends on the locals of `_worker_loop` in `torch/utils/data/_utils/worker.py` (1.13 to 2.15): `idx` is the number
 //! of the batch from when it was taken until it was handed over, and is unset while the worker waits for the next.
@@ -74,8 +74,8 @@ impl WorkerLoop {
     }
 
     /// Returns the batch in work; `None` while the worker waits for its next. A result other than `expected` is read
-    /// twice, because a number that is freed while it is read may be another by then. Returns [`PythonError::Torn`] if
-    /// the frame is gone; a stack shows the new one. Costs about 2 us.
+    /// twice, because the number object may be freed and reused while it is read. Returns [`PythonError::Torn`] if the
+    /// frame is gone; a stack shows the new one. Costs about 2 us.
     pub fn batch(&self, expected: Option<BatchInWork>) -> Result<Option<BatchInWork>, PythonError> {
         let mut last = expected;
         for _ in 0..TRIES {
