@@ -1,5 +1,5 @@
-//! Polls, many times a second: what each trainer's main thread and each worker is blocked in, and how full the queues
-//! are. Counts in its own thread; the sampler takes the counts.
+//! Polls many times a second what each trainer's main thread and each worker is blocked in, and how full the queues
+//! are. Counts in a thread of its own; the sampler takes the counts.
 //!
 //! Must not depend on what the counts mean. Only reads, keeps no files of the job open except those in `/proc`, and
 //! polls less often if its budget is exceeded.

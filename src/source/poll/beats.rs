@@ -1,7 +1,7 @@
-//! How long the main thread was seen doing what, in beats of time.
+//! How long the main thread was seen in each activity, in beats of time.
 //!
-//! Polls are not counted: they come at uneven intervals, and later when the job keeps the CPUs busy, which depends on
-//! what the main thread does. Does not depend on how the thread is polled.
+//! Polls themselves are not counted: they come at uneven intervals, and late while the job keeps the CPUs busy, which
+//! depends on what the main thread does. Does not depend on how the thread is polled.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,18 +20,19 @@ pub(super) struct Beat {
     pub(super) thread: ThreadState,
     /// Asleep until another thread of the process releases the interpreter's lock.
     pub(super) for_gil: bool,
-    /// It seems outside a loader, but may be in one that could not be seen.
+    /// The thread seems outside a loader, but may be in one that could not be seen.
     pub(super) unseen: bool,
-    /// The same, unless it turns out that PyTorch's loader feeds the thread.
+    /// The thread seems outside a loader, but may be in one, unless PyTorch's loader turns out to feed it.
     pub(super) unclear: bool,
-    /// The same, whichever loader feeds the thread: it may be making a batch in a generator.
+    /// The thread is in a generator and may be making a batch there, whichever loader feeds it.
     pub(super) in_generator: bool,
-    /// The same: it may be working on a batch outside the loader, before the model gets it or between epochs.
+    /// The thread may be working on a batch outside the loader, before the model gets it or between epochs.
     pub(super) prepares: bool,
     pub(super) saves: bool,
     /// What it waits for outside a loader, if that is not a batch.
     pub(super) not_data: Option<&'static str>,
-    /// If it waits for no batch: asleep neither in a timer nor in a wait that has a name, without an accelerator.
+    /// If it waits for no batch: it is asleep, but neither in a timer nor in a wait that has a name, and has no
+    /// accelerator.
     pub(super) blocked: bool,
     /// If it waits: for a batch that another rank sends.
     pub(super) dispatched: bool,
@@ -39,7 +40,7 @@ pub(super) struct Beat {
     pub(super) pinning: bool,
     /// Blocked on a network.
     pub(super) network: bool,
-    /// How much later it was seen than it was meant to be.
+    /// How long after it was due the poll began.
     pub(super) delay: Duration,
 }
 
@@ -90,7 +91,7 @@ impl Doing {
     }
 }
 
-/// For how long the kernel has counted a thread as ready, and when it said so.
+/// How long a thread has been ready, as counted by the kernel, and when that was read.
 #[derive(Debug, Clone, Copy)]
 struct Ready {
     thread: Pid,
@@ -103,12 +104,13 @@ pub(super) struct Beats {
     /// The last counted beat, and what was seen then.
     counted: Option<(u128, Beat)>,
     pub(super) tally: MainTally,
-    /// Those of the unseen beats that were unclear.
+    /// Number of unseen beats that were unclear and nothing else.
     unclear: u64,
-    /// Number of nested training loops found, and the tally when the last was found.
+    /// Number of nested training loops found.
     loops_found: u32,
+    /// The tally when the last loop was found.
     at_loop: MainTally,
-    /// The tally from which on polls distinguish waits from steps, if that was not so from the start.
+    /// The tally at the time from which polls distinguish waits from steps; `None` if they have done so from the start.
     pub(super) recognised: Option<MainTally>,
     /// Whether waits are recognised by the place in the training loop.
     by_place: bool,
@@ -140,7 +142,8 @@ impl Beats {
             *saving += beats;
         }
         self.add(last, beats / 2);
-        // Mostly unclear so far: it was not yet known where it asks for batches. Where it prepares batches, that is known.
+        // If most of the time so far was unclear, the place where the thread asks for batches was not known until now.
+        // Time in which it prepares batches is left out: the place is known then.
         let unclear = self.tally.unseen - self.tally.preparing;
         let mostly_unclear = unclear > 0 && 2 * unclear >= self.tally.polls;
         if mostly_unclear && !seen.may_load() && self.recognised.is_none() {
@@ -166,14 +169,15 @@ impl Beats {
         ready.span += at.saturating_sub(last.at);
     }
 
-    /// Another thread is polled from now on.
+    /// Clears what belongs to the thread polled so far, as another one is polled from now on.
     pub(super) fn switch_thread(&mut self) {
         self.not_data.clear();
         self.not_data_ready.clear();
         self.restart_counts(false);
     }
 
-    /// PyTorch's loader feeds the thread, which a stack always shows: what was unclear before was not a wait.
+    /// Counts the unclear beats so far as seen: PyTorch's loader feeds the thread, and a stack always shows that
+    /// loader.
     pub(super) fn drop_unclear(&mut self) {
         self.tally.unseen -= std::mem::take(&mut self.unclear);
     }
@@ -192,8 +196,8 @@ impl Beats {
         }
     }
 
-    /// Something new feeds the trainer, so earlier polls do not count. A place in the training loop is known since the
-    /// loop was found.
+    /// Lets only later polls count, as something new feeds the trainer. If that is known by its place in the training
+    /// loop (`by_place`), polls count from when the loop was found.
     pub(super) fn restart_counts(&mut self, by_place: bool) {
         self.by_place = by_place;
         self.recognised = Some(if by_place { self.at_loop } else { self.tally });
@@ -274,7 +278,7 @@ mod tests {
 
     const THREAD: Pid = Pid(7);
 
-    /// Returns the time after so many tenths of a beat.
+    /// Returns the time after this many tenths of a beat.
     fn after(tenths: u32) -> Duration {
         BEAT * tenths / 10
     }
@@ -343,7 +347,7 @@ mod tests {
         assert_eq!(counted(&beats), Some(100));
         beats.record_stack(1);
         assert_eq!(counted(&beats), Some(100));
-        // What was taken for the loop was a generator that the loop calls.
+        // The loop found first was a generator that the training loop calls.
         beats.record_stack(2);
         assert_eq!(counted(&beats), Some(150));
     }
@@ -388,7 +392,7 @@ mod tests {
         }
         steps(&mut beats, 910..1010);
         assert_eq!(counted(&beats), None, "work on batches starts no new count");
-        // What is unclear later remains a part of what was seen.
+        // Time that is unclear later does not restart the count.
         let mut beats = unclear_then_clear(0, 10);
         for at in [610, 620] {
             beats.count(after(at), unclear);

@@ -9,7 +9,8 @@ pub(super) enum Blocked {
     /// On a CPU or runnable: `wchan` is `0`. Permission denied has the same text, so the right must be checked
     /// elsewhere.
     Running,
-    /// `poll` or `select`. Also without a descriptor where the call cannot be read: then it sleeps.
+    /// `poll` or `select`. Without a descriptor it is a sleep ([`Self::Timer`]), but if the call cannot be read, it
+    /// counts here.
     Poll,
     PipeRead,
     PipeWrite,
@@ -29,7 +30,7 @@ pub(super) enum Blocked {
 }
 
 impl Blocked {
-    /// Asleep until something else acts: another thread, process or machine.
+    /// Whether it is asleep until something else acts: another thread, process or machine.
     pub(super) fn is_for_others(self) -> bool {
         !matches!(
             self,
@@ -69,7 +70,7 @@ const PLACES: [(&str, Blocked); 57] = [
     ("jbd2_", Blocked::Disk),
     ("xfs_", Blocked::Disk),
     ("throtl_", Blocked::Disk),
-    // Too much that was written is not on its disk yet.
+    // Too much written data is not on disk yet.
     ("balance_dirty", Blocked::Disk),
     ("__sync_dirty", Blocked::Disk),
     ("__wait_on_buffer", Blocked::Disk),
@@ -159,7 +160,7 @@ impl SystemCall {
         (POLL.contains(&self.number) && self.arguments[1] == 1).then_some(self.arguments[0])
     }
 
-    /// It waits for no descriptor, only for time to pass: so does `time.sleep` before Python 3.11.
+    /// Whether it waits for no descriptor, only for time to pass, as `time.sleep` does before Python 3.11.
     pub(super) fn polls_none(self) -> bool {
         /// `select` and `pselect6`, by the same tables as `POLL`.
         const SELECT: &[u64] = if cfg!(target_arch = "x86_64") {
@@ -171,7 +172,7 @@ impl SystemCall {
         POLL.contains(&self.number) && second == 0 || SELECT.contains(&self.number) && first == 0
     }
 
-    /// It opens, lists or asks about files, rather than read what is in them.
+    /// Whether it opens, lists or asks about files, rather than reading what is in them.
     pub(super) fn is_about_files(self) -> bool {
         /// `open`, `stat`, `fstat`, `lstat`, `access`, `getdents`, `readlink` and their newer kin, by the same tables.
         const ABOUT_FILES: &[u64] = if cfg!(target_arch = "x86_64") {
@@ -184,7 +185,7 @@ impl SystemCall {
         ABOUT_FILES.contains(&self.number)
     }
 
-    /// It writes to a file, or waits until what was written is on its disk.
+    /// Whether it writes to a file, or waits until written data is on disk.
     pub(super) fn is_writing(self) -> bool {
         /// `write`, `pwrite`, `writev`, `msync`, `sendfile`, `fsync`, `fdatasync`, `sync`, `sync_file_range`, `pwritev`,
         /// `syncfs`, `copy_file_range`, `pwritev2`, by the same tables.
@@ -196,19 +197,19 @@ impl SystemCall {
         WRITES.contains(&self.number)
     }
 
-    /// It waits on a futex that other processes may wake, too: a lock or a semaphore that processes share.
+    /// Whether it waits on a futex that other processes may wake, too: a lock or a semaphore that processes share.
     pub(super) fn is_shared_futex(self) -> bool {
         /// `FUTEX_PRIVATE_FLAG`.
         const PRIVATE: u64 = 128;
         self.futex().is_some() && self.arguments[1] & PRIVATE == 0
     }
 
-    /// It waits on a futex, and for a limited time.
+    /// Whether it waits on a futex with a time limit.
     pub(super) fn is_timed_futex(self) -> bool {
         self.futex().is_some() && self.arguments[3] != 0
     }
 
-    /// Where it is a wait on a futex: the address of that.
+    /// Returns the address of the futex that it waits on; `None` if it does not wait on one.
     pub(super) fn futex(self) -> Option<u64> {
         const FUTEX: u64 = if cfg!(target_arch = "x86_64") {
             202

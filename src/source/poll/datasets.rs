@@ -110,7 +110,7 @@ mod tests {
         };
         let passes = datasets.passes();
         assert_eq!(passes, [wanted(0, 3, (48, 41), 1), wanted(1, 2, (8, 6), 1)]);
-        // Of many, those are kept that the trainer comes back to.
+        // Of many datasets, those that the trainer comes back to are kept.
         for other in 100..200 {
             datasets.count(7, 5);
             datasets.count(other, 1);

@@ -11,36 +11,36 @@ use crate::source::python::{Asks, AsleepIn, InLoader, MainStack, ThreadContext};
 
 /// A loader that was not seen for this long no longer feeds the trainer, or never did, such as a validation loader.
 const FORGET_AFTER: Duration = Duration::from_secs(30);
-/// A thread that was not seen for this long where it may be working on a batch hardly does.
+/// After this long without a stack that shows possible work on a batch, the thread is taken to do none.
 const PREPARES_NO_MORE: Duration = Duration::from_secs(5);
 /// Number of stacks that must have shown a loader.
 const MIN_SIGHTINGS: u32 = 2;
-/// Beside a loader of PyTorch, a place in the loop is more than where that loader is entered if it is in this many stacks
-/// at least, and in one for so many in the loader.
+/// A place in the training loop may be no more than where PyTorch's loader is entered. It is more if at least this many
+/// stacks show it, and at least one for every `PART_AT_PLACE` stacks in that loader.
 const AT_PLACE: u32 = 3;
 const PART_AT_PLACE: u32 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct FeedEvidence {
-    /// The last stack, without its function once that was counted; empty if there are no more.
+    /// The last stack, without its function once that was counted; empty while there are no stacks.
     pub(super) last: MainStack,
     /// How the loader is known, when it was last seen, and in how many stacks.
     asks: Option<(Asks, Duration, u32)>,
-    /// A loader of PyTorch was seen.
+    /// Whether a loader of PyTorch was seen.
     pytorch: bool,
-    /// While it is open whether a place in the training loop feeds the thread beside a loader of PyTorch: number of stacks
-    /// that showed it at the place, and in the loader.
+    /// While it is open whether a place in the training loop feeds the thread besides a loader of PyTorch: number of
+    /// stacks that showed the thread at that place, and in that loader.
     at_place: Option<(u32, u32)>,
-    /// A loader known by its name shares batches with other ranks.
+    /// Whether a loader known by its name shares batches with other ranks.
     shares: bool,
     unclear: Option<Unclear>,
-    /// It was seen to wait for another thread.
+    /// Whether the thread was seen waiting for another one.
     waits_for_threads: bool,
-    /// When a stack last showed that it may be working on a batch outside the loader.
+    /// When a stack last showed possible work on a batch outside the loader.
     prepares: Option<Duration>,
-    /// Number of stacks in which a batch that it loads was handed over to it.
+    /// Number of stacks in a loader of PyTorch without workers in which something was handed over to the thread.
     handed_over: u32,
-    /// Name of the loader that handed it over, if it is a known one.
+    /// Name of the known loader that handed it over; `None` if no known one did.
     pub(super) behind: Option<&'static str>,
 }
 
@@ -54,9 +54,10 @@ enum Unclear {
 }
 
 impl FeedEvidence {
-    /// Records a stack. Returns how the loader is known once it shows one: earlier polls may have been in it. A loader known by its
-    /// name beside PyTorch's loaders is a separate one, such as a validation loader; a place in the training loop also asks
-    /// PyTorch's loaders for batches (`by_pytorch`), and counts only if more than that is done there.
+    /// Records a stack. Returns how the loader is known when the stacks first show one: earlier polls may have been in
+    /// it. A loader known by its name that is seen after PyTorch's is a separate one, such as a validation loader, and
+    /// is not returned. A place in the training loop may be where PyTorch's loaders (`by_pytorch`) are asked for
+    /// batches; it counts only if more than that is done there.
     pub(super) fn stack(
         &mut self,
         now: Duration,
@@ -89,7 +90,8 @@ impl FeedEvidence {
         self.last.asks.filter(|_| shown)
     }
 
-    /// Whether the stacks show by now that the thread is at the place in the loop for more than to enter PyTorch's loader.
+    /// Counts the last stack. Returns whether the thread has been at the place in the loop for more than to enter
+    /// PyTorch's loader.
     fn is_more_than_pytorch(&mut self) -> bool {
         let Some((at_place, in_loader)) = self.at_place.as_mut() else {
             return false;
@@ -105,7 +107,7 @@ impl FeedEvidence {
         more
     }
 
-    /// Forgets what only the last stack showed, as there are no more.
+    /// Forgets the last stack, because stacks can no longer be read.
     pub(super) fn lose_stack(&mut self) {
         self.last = MainStack::default();
     }
@@ -132,7 +134,8 @@ impl FeedEvidence {
         };
     }
 
-    /// What a main thread in a loader of PyTorch without workers does: other threads or processes may feed the dataset.
+    /// Returns what a main thread in a loader of PyTorch without workers does: other threads or processes may feed the
+    /// dataset.
     pub(super) fn loading(&self, blocked: Blocked) -> Doing {
         if self.last.hands_over {
             asking(blocked, true)
@@ -141,8 +144,8 @@ impl FeedEvidence {
         }
     }
 
-    /// Whether another loader was seen, or stacks showed that it may work on batches, or the last one showed more than a step or
-    /// a loader of PyTorch: that may be over by now, such as the writing of a log.
+    /// Whether stacks showed more than steps and PyTorch's loader: another loader, possible work on batches not long
+    /// ago, or, in the last stack, anything else, such as the writing of a log, which may be over by now.
     pub(super) fn shows_more(&self, now: Duration) -> bool {
         let last = &self.last;
         self.is_seen()
@@ -156,7 +159,7 @@ impl FeedEvidence {
             || last.dispatched
     }
 
-    /// Whether such a loader was seen at all.
+    /// Whether a loader other than PyTorch's was ever seen.
     pub(super) fn is_seen(&self) -> bool {
         self.asks.is_some()
     }
@@ -171,8 +174,8 @@ impl FeedEvidence {
     }
 
     /// Whether the main thread may have been in a loader although the last stack shows it outside. If batches are ready
-    /// in a queue, it is not waiting for that queue, but perhaps for another. Workers do not show that it is the main
-    /// thread that takes their batches.
+    /// in a queue, it is not waiting for that queue, but perhaps for another. The existence of workers does not show
+    /// that the main thread takes their batches.
     pub(super) fn is_unclear(&self) -> bool {
         let known = matches!(self.asks, Some((Asks::Loader(_), ..)));
         let unclear = match self.unclear {
@@ -183,14 +186,15 @@ impl FeedEvidence {
         unclear && !self.pytorch && !known
     }
 
-    /// Whether it may be working on a batch outside the loader. Not where it sleeps: that may be a step. `stands`: no batch has
-    /// come for long, so that all that is unknown may be work on the next epoch's data.
+    /// Whether the thread may be working on a batch outside the loader. The last stack must show possible work on one,
+    /// and the thread must not be asleep, which may be a step. `stands`: no batch has come for so long that any unknown
+    /// work may be on the next epoch's data.
     pub(super) fn prepares(&self, blocked: Blocked, stands: bool) -> bool {
         let works = blocked == Blocked::Running || reads(blocked);
         (self.last.prepares && works && !self.last.saves) || (stands && self.is_unknown_work())
     }
 
-    /// Whether the last stack shows no work on a model and nothing else that is known.
+    /// Whether the last stack shows neither work on a model nor anything else that is known.
     fn is_unknown_work(&self) -> bool {
         let last = &self.last;
         last.loader == InLoader::Outside
@@ -198,8 +202,8 @@ impl FeedEvidence {
             && last.device.is_none()
     }
 
-    /// Whether another thread may take batches from PyTorch's loader and hand them over: this one was seen to wait for
-    /// another thread, and never in the loader.
+    /// Whether another thread may take batches from PyTorch's loader and hand them over: the main thread was seen
+    /// waiting for another thread, and never in the loader.
     pub(super) fn may_get_from_thread(&self) -> bool {
         self.waits_for_threads && !self.pytorch
     }
@@ -209,22 +213,23 @@ impl FeedEvidence {
         self.last.for_thread && self.may_get_from_thread() && self.is_unclear()
     }
 
-    /// Whether it is asleep until something else acts. Not where the standard library waits for another thread: that one
-    /// may make the step.
+    /// Whether the thread is asleep until something else acts. False if it waits for another thread in the standard
+    /// library: that thread may make the step.
     pub(super) fn is_blocked(&self, blocked: Blocked) -> bool {
         !self.last.for_thread && blocked.is_for_others()
     }
 
-    /// Returns what it waits for in an event loop, where it does not train itself. Only if a loader of PyTorch feeds it: it
-    /// may be waiting for a batch of another loader.
+    /// Returns what it waits for in an event loop, in which it does not train itself. `None` unless a loader of PyTorch
+    /// feeds it (`by_pytorch`): otherwise it may be waiting for a batch of another loader.
     pub(super) fn idle(&self, by_pytorch: bool, blocked: Blocked) -> Option<&'static str> {
         self.last
             .idles
             .filter(|_| by_pytorch && blocked.is_for_others())
     }
 
-    /// Returns what it waits for outside a loader, if that is not a batch, by its stack and by what it is blocked in. A
-    /// function written in C is over, or has not begun, where it waits for the interpreter's lock.
+    /// Returns what it waits for outside a loader, if that is not a batch, by its stack and by what it is blocked in.
+    /// While it waits for the interpreter's lock (`for_gil`), its function written in C has ended or not begun, so that
+    /// does not count.
     pub(super) fn not_data(
         &self,
         blocked: Blocked,
@@ -238,7 +243,8 @@ impl FeedEvidence {
             .or(device)
     }
 
-    /// What is known of the main thread beside its stack. `at_gil`: it may wait for the interpreter's lock.
+    /// Returns what is known of the main thread apart from its stack. `yields`: whether an iterator of PyTorch's loader
+    /// has yielded batches. `at_gil`: whether it may be waiting for the interpreter's lock.
     pub(super) fn context(
         &self,
         yields: bool,
@@ -259,12 +265,13 @@ impl FeedEvidence {
         }
     }
 
-    /// It takes batches from a loader of its own, as `yields` says or as was seen, and sends none to other ranks.
+    /// Whether it takes batches from a loader of its own, as `yields` says or as was seen, and shares none with other
+    /// ranks.
     fn reads_for_itself(&self, yields: bool) -> bool {
         !self.shares && (yields || self.pytorch || self.is_ahead())
     }
 
-    /// Whether the queue that feeds it is filled ahead of time, and it did not wait for it.
+    /// Whether the queue that feeds it is filled ahead of time, so that it does not wait for it.
     fn is_ahead(&self) -> bool {
         self.last.queue.is_some_and(|queue| queue.ahead)
     }
@@ -299,9 +306,9 @@ fn reads(blocked: Blocked) -> bool {
     )
 }
 
-/// Returns what a main thread that asks for a batch does: what it is blocked in shows whether it waits for another thread
-/// or loads the batch itself. Where the standard library hands the batch over, it loads nothing: it reads and unpacks what
-/// is there, or sleeps until it is.
+/// Returns what a main thread that asks for a batch does: what it is blocked in shows whether it waits for another
+/// thread or loads the batch itself. If the standard library hands the batch over (`hands_over`), the thread loads
+/// nothing: it reads and unpacks the batch, or sleeps until there is one.
 pub(super) fn asking(blocked: Blocked, hands_over: bool) -> Doing {
     match blocked {
         Blocked::Running | Blocked::Disk if hands_over => Doing::Receiving,
@@ -334,7 +341,7 @@ mod tests {
         fed.stack(Duration::ZERO, stack, Blocked::Running, true);
         assert!(fed.prepares(Blocked::Running, false) && fed.prepares(Blocked::Disk, false));
         assert!(!fed.prepares(Blocked::Timer, false) && !fed.prepares(Blocked::Lock, false));
-        // It may be back there soon, without a stack between.
+        // It may soon work on a batch again, without a stack in between.
         fed.stack(Duration::ZERO, MainStack::default(), Blocked::Timer, true);
         assert!(fed.shows_more(Duration::from_secs(1)));
         assert!(!fed.shows_more(Duration::from_secs(9)));
@@ -463,7 +470,7 @@ mod tests {
                 assert_eq!(begins(&in_loader, true), None);
             }
         }
-        // A batch is put together there, too.
+        // The program also puts batches together at that place.
         let mut fed = FeedEvidence::default();
         let mut begins =
             |stack: &MainStack| fed.stack(Duration::ZERO, stack.clone(), Blocked::Running, true);
@@ -471,7 +478,7 @@ mod tests {
         let shown = [None, None, None, None, Some(Asks::Site)];
         assert_eq!(stacks.map(&mut begins), shown);
         assert_eq!(begins(&at_place), None);
-        // Without a loader of PyTorch, it is what feeds the thread.
+        // Without a loader of PyTorch, that place is what feeds the thread.
         let mut fed = FeedEvidence::default();
         let shown = fed.stack(Duration::ZERO, at_place, Blocked::Running, false);
         assert_eq!(shown, Some(Asks::Site));

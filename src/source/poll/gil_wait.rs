@@ -16,7 +16,8 @@ const HOLDER_AFTER: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Default)]
 pub(super) struct GilWait {
-    /// How often the thread had been put on a CPU when it was last seen to wait for the lock; `None` once it has run since.
+    /// Number of times the thread had been put on a CPU when it was last seen to wait for the lock; `None` once it has
+    /// run since.
     run_before: Option<u64>,
     /// Functions of the thread that held the lock meanwhile.
     pub(super) holders: BTreeMap<String, u64>,
@@ -55,7 +56,7 @@ impl GilWait {
         }
     }
 
-    /// Another thread is polled from now on.
+    /// Forgets the thread polled so far, as another one is polled from now on.
     pub(super) fn switch_thread(&mut self) {
         self.run_before = None;
     }

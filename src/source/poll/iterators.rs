@@ -26,15 +26,17 @@ const MAX_PAUSE: Duration = Duration::from_mins(1);
 /// Time between two reads of the counters where no wait begins or ends.
 const READ_AFTER: Duration = Duration::from_millis(200);
 
-/// Iterators that are remembered of those that could not be read, and datasets of those that feed another one.
+/// Maximum number of iterators remembered that could not be read.
 const LOST: usize = 16;
+/// Maximum number of datasets remembered whose iterators feed another iterator.
 const NESTED: usize = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Iterators {
     datasets: Datasets,
     tracked: Vec<TrackedIterator>,
-    /// Those that could not be read: address and what is counted. One that was changing then may be found again.
+    /// Iterators that could not be read: the address, and the number of batches counted. One that was only changing at
+    /// that moment may be found again.
     lost: Vec<(usize, u64)>,
     /// Addresses of the datasets whose iterators feed another iterator, and not the trainer.
     nested: VecDeque<usize>,
@@ -65,8 +67,8 @@ impl Iterators {
         }
     }
 
-    /// Records the iterator of the loader that the trainer is in; `polled` is its result pipe if it waits for that. The
-    /// iterator at `outer` takes its batches.
+    /// Records the iterator of the loader that the trainer is in. `polled`: its result pipe, if the trainer waits for
+    /// that. `outer`: address of the iterator that takes its batches, if there is one.
     pub(super) fn met(
         &mut self,
         stacks: &Stacks,
@@ -98,14 +100,14 @@ impl Iterators {
         }
     }
 
-    /// Notes a dataset that the trainer does not go through itself: another iterator takes its batches.
+    /// Records a dataset that the trainer does not go through itself: another iterator takes its batches.
     fn nest(&mut self, dataset: Option<usize>) {
         if let Some(dataset) = dataset.filter(|it| !self.nested.contains(it)) {
             keep_newest(&mut self.nested, dataset, NESTED);
         }
     }
 
-    /// The trainer goes through the data of this iterator, which was not known until now.
+    /// Records that the trainer goes through the data of this iterator, which was not known until now.
     fn found_late(&mut self, address: usize) {
         let found = (self.tracked.last()).filter(|found| found.iterator.address() == address);
         let Some(found) = found else { return };
@@ -117,8 +119,8 @@ impl Iterators {
         }
     }
 
-    /// Counts a poll that found the trainer `inside` a loader: the one whose result pipe it `polled`, else the one that it was
-    /// last seen in, as when it is about to run again.
+    /// Counts a poll that found the trainer `inside` a loader: the one whose result pipe it `polled`, else the one that
+    /// it was last seen in, for example when it is about to run again.
     pub(super) fn count_wait(&mut self, inside: bool, polled: Option<i32>) {
         let met = self.met;
         let is = |tracked: &TrackedIterator| match polled {
@@ -130,7 +132,7 @@ impl Iterators {
             return;
         };
         self.met = Some(tracked.iterator.address());
-        // Its loader may be known only later.
+        // Kept here while its loader is not known.
         tracked.waits += 1;
         if let Some(seen) = tracked.loader.and_then(|loader| self.seen.get_mut(&loader)) {
             seen.waits += mem::take(&mut tracked.waits);
@@ -147,19 +149,19 @@ impl Iterators {
         !self.tracked.is_empty()
     }
 
-    /// Whether one of them has no workers.
+    /// Whether an iterator without workers was seen.
     pub(super) fn loads_in_main(&self) -> bool {
         self.seen.contains_key(&MAIN_LOADER)
     }
 
-    /// Whether the trainer has taken batches from one.
+    /// Whether the trainer has taken batches from an iterator.
     pub(super) fn yields(&self) -> bool {
         self.seen.values().any(|seen| seen.batches > 0)
     }
 
     /// Searches for iterators in the trainer's frames, from time to time while none is known or a loader has none: if
-    /// two take turns, the faster one is hardly ever seen in a stack. Also searches when none yields any more: a quick
-    /// validation loader without workers may have begun.
+    /// two take turns, stacks rarely show the faster one. Also searches when none yields any more: a quick validation
+    /// loader without workers may have begun.
     pub(super) fn search(&mut self, now: Duration, stacks: &mut Stacks) {
         let since = |at: Duration| now.saturating_sub(at);
         let recently = |at: Duration| since(at) < self.pause.max(SEARCH_PAUSE);
@@ -189,7 +191,7 @@ impl Iterators {
         }
     }
 
-    /// Each loader has its iterator.
+    /// Whether the iterator of each loader is known.
     pub(super) fn has_all(&self) -> bool {
         let has_one = |loader: &WatchedLoader| {
             let mut tracked = self.tracked.iter();
@@ -237,7 +239,7 @@ impl Iterators {
         let mut next_pass = false;
         self.tracked.retain_mut(|tracked| {
             let Ok(state) = tracked.iterator.read() else {
-                // Torn or gone: a frame or a search shows it again.
+                // Torn or gone: a frame or a search may show it again.
                 lost.push((tracked.iterator.address(), tracked.yielded));
                 if let Some(dataset) = tracked.iterator.dataset() {
                     turns.end(dataset);
@@ -261,7 +263,7 @@ impl Iterators {
                     all_moved.push((dataset, since.unwrap_or(state.yielded)));
                 }
             }
-            // Of those without workers, only the one that the trainer takes batches from is told.
+            // Of the iterators without workers, only the one that the trainer takes batches from is reported.
             let told = |loader: &u64| !nested || *loader != MAIN_LOADER;
             let Some(loader) = tracked.loader.filter(told) else {
                 return true;
@@ -285,7 +287,7 @@ impl Iterators {
             self.moves
                 .moved(all_moved.iter().map(|(_, batches)| batches).sum());
             if !self.has_all() {
-                // One that is not found yet may take turns with them.
+                // An iterator that was not found yet may take turns with these.
                 return self.turns.forget();
             }
         }
@@ -293,7 +295,8 @@ impl Iterators {
         self.datasets.add(spent);
     }
 
-    /// Adds the main thread's time until now; `trains`: the last stack showed what only training does.
+    /// Adds the main thread's time until now. `trains`: whether the last stack showed something that only training
+    /// does.
     pub(super) fn spend(&mut self, now: Duration, tally: &MainTally, trains: bool) {
         self.moves.at(now);
         self.turns.spend(tally, trains);
@@ -341,9 +344,8 @@ impl Iterators {
         Some(self.loaders.iter().find(of_loader)?.pipe?.fd)
     }
 
-    /// Finds the loader by the pipe that was polled for it; else the only loader; else the only one with the same
-    /// number of workers whose pipe does not belong to another iterator. `None` while the workers of its own have not been
-    /// found yet.
+    /// Finds the loader by the pipe that was polled for it; else the only loader; else the only one with as many
+    /// workers whose pipe is not another iterator's. `None` while its own workers have not been found yet.
     fn loader_of(&self, tracked: &TrackedIterator) -> Option<u64> {
         let workers = tracked.iterator.settings().num_workers;
         if workers == Some(0) {
@@ -383,14 +385,14 @@ impl Iterators {
     }
 }
 
-/// Whether the only iterator seen is the one whose result pipe is `fd`: it was seen to read `own`, and its loader has
+/// Whether `fd` may be the result pipe of the only iterator seen, which was seen to read `own` and whose loader has
 /// `of_loader`; `None` = not known. Another pipe belongs to an iterator that was not seen yet, such as that of a
 /// validation loader.
 fn may_read(own: Option<i32>, of_loader: Option<i32>, fd: Option<i32>) -> bool {
     is_same_or_unknown(own, fd) && is_same_or_unknown(of_loader, fd)
 }
 
-/// Whether two descriptors are the same as far as they are known.
+/// Whether two descriptors are the same, or one of them is not known.
 fn is_same_or_unknown(one: Option<i32>, other: Option<i32>) -> bool {
     one.zip(other).is_none_or(|(one, other)| one == other)
 }

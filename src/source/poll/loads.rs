@@ -78,7 +78,7 @@ impl LoadTally {
         self.ended.push(load, MAX_LOADS);
     }
 
-    /// Returns what is known by now.
+    /// Returns what is known so far.
     pub(super) fn loads(&self) -> WorkerLoads {
         let under_way = self.last.zip(self.begun).and_then(|(last, begun)| {
             Some(UnderWay {

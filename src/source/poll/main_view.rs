@@ -38,18 +38,18 @@ pub(super) struct MainView {
     beside: bool,
     pin_thread: Option<ThreadView>,
     python: PythonView,
-    /// Of the last stack; kept if reading the next one fails.
+    /// How the last stack showed the loader in use; kept if reading the next stack fails.
     in_loader: Option<InLoader>,
-    /// When a stack showed it asleep in the loader, as a sampler may be; `None` = never.
+    /// When a stack last showed it in a timer inside the loader, where a sampler may sleep; `None` = never.
     slept_inside: Option<Duration>,
     stack_at: Duration,
-    /// How often it had been put on a CPU when its newest stack was read; `None` if it was not asleep then.
+    /// Number of times it had been put on a CPU when its newest stack was read; `None` if it was not asleep then.
     asleep_at_stack: Option<u64>,
     iterators: Iterators,
     visible: VisibleWaits,
     has_workers: bool,
     accelerated: bool,
-    /// How often it had been put on a CPU when it was last seen to wait; `None` once it has run since.
+    /// Number of times it had been put on a CPU when it was last seen to wait; `None` once it has run since.
     run_before_wait: Option<u64>,
     pub(super) beats: Beats,
     fed: FeedEvidence,
@@ -119,9 +119,11 @@ impl MainView {
         self.iterators.follow(&rank.loaders);
     }
 
-    /// `delay`: how much later than it was due the poll comes. `frozen`: its control group is known to be frozen.
+    /// Polls the thread. `delay`: how long after it was due the poll begins. `frozen`: whether its control group is
+    /// known to be frozen.
     pub(super) fn poll(&mut self, now: Duration, delay: Duration, frozen: bool) {
-        // Read before the poll: while the count stays the same, a thread that sleeps in the poll has slept since.
+        // Read before the poll: if the count is still the same later, a thread that this poll finds asleep has slept
+        // ever since.
         let (thread, scheduled) = (self.thread.id(), self.thread.scheduled());
         let Ok(poll) = self.thread.poll_unless_frozen(frozen) else {
             return self.switch_back_to_main();
@@ -151,12 +153,14 @@ impl MainView {
                 _ => ThreadState::Asleep,
             },
             for_gil,
-            // Without workers and without a stack, any of this could be loading. Where nothing trains, there is no step.
+            // Without workers and without a stack, any of this could be loading. A thread idle in an event loop makes
+            // no step.
             unseen: idle.is_some() || (self.in_loader.is_none() && !self.has_workers),
             unclear: if self.thread.attachable() {
                 !by_pytorch && self.fed.is_unclear() || self.fed.may_wait_for_thread()
             } else {
-                // Without stacks: another thread may take what the workers load, or it may receive a batch.
+                // Without stacks: another thread may take what the workers load, or the main thread may be receiving a
+                // batch.
                 let perhaps = [Blocked::Lock, Blocked::Unix, Blocked::PipeRead];
                 perhaps.contains(&poll.blocked) && self.has_workers
             },
@@ -191,7 +195,7 @@ impl MainView {
         self.iterators.read_if_due(now);
     }
 
-    /// Whether a loader of PyTorch feeds it.
+    /// Whether a loader of PyTorch feeds the thread.
     pub(super) fn by_pytorch(&self) -> bool {
         self.fed.is_pytorch() || self.iterators.has_any()
     }
@@ -204,7 +208,7 @@ impl MainView {
         self.check_lock(poll, times);
         let at_queue = !for_gil && self.is_waiting(poll);
         let waits = at_queue || (!for_gil && about_to_run);
-        // It may go on to its own loader without a stack between.
+        // It may have gone on to its own loader since the last stack.
         self.fed.last.dispatched &= !at_queue;
         self.run_before_wait = times.filter(|_| waits);
         if self.thread.attachable() && self.needs_stack(now, poll, waits) {
@@ -226,7 +230,8 @@ impl MainView {
         }
     }
 
-    /// Compares a wait on a lock that is visible without a stack to the stack that was read in it, if one was.
+    /// Compares a wait on a lock, which is visible without a stack, with the stack that was read during that wait, if
+    /// there was one. If that is outside the loader, waits on locks no longer count as waits for a batch.
     fn check_lock(&mut self, poll: Polled, times: Option<u64>) {
         let since_stack = times.is_some() && times == self.asleep_at_stack;
         let outside = since_stack && self.in_loader == Some(InLoader::Outside);
@@ -236,9 +241,10 @@ impl MainView {
         }
     }
 
-    /// Whether a stack must be read. A wait that is visible without a stack needs one only to find whose queue it is and
-    /// which thread trains; a wait on a lock needs one now and then, as it may be for something else. If there are only
-    /// PyTorch's workers, a trainer in a timer is outside the loader, unless it was seen to sleep there.
+    /// Whether a stack must be read. A wait that is visible without a stack needs one only to find whose queue it is
+    /// and which thread trains; a wait on a lock needs one now and then, as it may be for something else. If PyTorch's
+    /// loader with workers is the only one, a trainer in a timer is outside the loader, unless it was seen to sleep
+    /// there.
     fn needs_stack(&mut self, now: Duration, poll: Polled, waits: bool) -> bool {
         if waits {
             let of_unknown = self.iterators.batches(poll.polled).is_none();
@@ -271,8 +277,9 @@ impl MainView {
         }
     }
 
-    /// Whether the pinning thread works on a batch rather than wait for one, while this one waits for it. PyTorch's
-    /// loader waits for a limited time, to see if that thread has ended; `backward` on a GPU, in another thread, does not.
+    /// Whether the pinning thread is working on a batch, rather than waiting for one, while the main thread waits for
+    /// it. `None` if the main thread does not, or if that cannot be seen. PyTorch's loader waits with a time limit, to
+    /// notice if the pinning thread has ended; `backward` on a GPU, which runs in another thread, waits without one.
     fn is_at_pin_thread(&self, poll: Polled) -> Option<bool> {
         let pin = self.pin_thread.as_ref()?;
         let waits = poll.blocked == Blocked::Lock && self.thread.may_be_on_timed_futex();
@@ -370,7 +377,7 @@ impl MainView {
         seen.iterators.clone_from(&self.iterators.seen);
     }
 
-    /// Reports what seldom changes or is large, so not at every poll.
+    /// Publishes what seldom changes or is large; not called at every poll.
     pub(super) fn publish_rest(&self, now: Duration, seen: &mut MainSeen) {
         seen.polls.clone_from(&self.polls);
         seen.segments.clone_from(&self.segments.clocks);

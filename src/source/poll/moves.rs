@@ -5,9 +5,9 @@ use std::time::Duration;
 /// Without a batch for this many times the usual time between two, and for `MIN_IDLE`, no dataset yields any more.
 const IDLE_FACTOR: u32 = 3;
 const MIN_IDLE: Duration = Duration::from_millis(300);
-/// Number of times that batches were yielded from which on the average is that of the newest.
+/// Number of times that batches were yielded after which the average is long enough to be used.
 const SETTLED: u32 = 8;
-/// A pass that is shorter than this is short.
+/// A pass that takes less than this is short.
 const SHORT_PASS: Duration = Duration::from_secs(2);
 
 /// When batches were yielded.
@@ -18,13 +18,14 @@ pub(super) struct Moves {
     /// Average time between two batches, over the newest; too short until some were seen.
     usual: Duration,
     times: u32,
-    /// When the newest pass began, and how long the one before it took.
+    /// When the newest pass began.
     began: Option<Duration>,
+    /// How long the pass before it took.
     pass: Option<Duration>,
 }
 
 impl Moves {
-    /// Sets the time of what follows.
+    /// Sets the time of the calls that follow.
     pub(super) fn at(&mut self, now: Duration) {
         self.now = now;
     }
@@ -34,7 +35,7 @@ impl Moves {
         self.last.filter(|last| *last > from)
     }
 
-    /// The next pass has begun.
+    /// Records that the next pass has begun.
     pub(super) fn next_pass(&mut self) {
         let before = self.began.replace(self.now);
         self.pass = before.map(|began| self.now.saturating_sub(began));
@@ -44,7 +45,7 @@ impl Moves {
         self.pass.is_some_and(|pass| pass < SHORT_PASS)
     }
 
-    /// This many batches, at least one, were yielded since the last time.
+    /// Records that this many batches, at least one, were yielded since the last time.
     pub(super) fn moved(&mut self, batches: u64) {
         let pause = self
             .last

@@ -1,5 +1,5 @@
-//! When what costs much is due: a poll of all threads of a job, of which it may have thousands, and a search that mostly
-//! finds nothing.
+//! When costly work is due: a poll of all threads of a job, which may have thousands, and a search that mostly finds
+//! nothing.
 //!
 //! Does not know what is polled or searched.
 
@@ -10,12 +10,13 @@ use crate::source::clock::thread_cpu;
 /// The pause after a poll is at least this many times as long as the poll took.
 const REST: u32 = 250;
 
-/// Searches in a row that find nothing before they become seldom.
+/// Number of searches in a row without a result after which they become rarer.
 const IN_VAIN: u32 = 8;
-/// How many times as long the pause between those is.
+/// The pause between them is then this many times as long.
 const SELDOM: u32 = 4;
 
-/// Returns a pause from `now` on of half of `mean` to one and a half: what comes at odd moments is not in step with the job.
+/// Returns a pause from `now` on, between half of `mean` and one and a half times `mean`: polls at irregular moments
+/// are not in step with the job.
 pub(super) fn odd_pause(now: Duration, mean: Duration) -> Duration {
     let odd = f64::from(now.subsec_nanos() % 1000) / 1000.0;
     mean.mul_f64(0.5 + odd)
@@ -31,7 +32,7 @@ impl Paced {
         now >= self.due
     }
 
-    /// Polls if that is due, and again after `pause` or later. Otherwise returns `None`.
+    /// Polls if a poll is due; the next one is due after `pause` or later. Returns `None` if none is due.
     pub(super) fn call<T>(
         &mut self,
         now: Duration,

@@ -20,16 +20,17 @@ use crate::source::clock::{Clock, thread_cpu};
 use crate::source::file::{Failure, unreadable};
 use crate::units::ProcessKey;
 
-/// Time between two polls of a main thread, if the budget allows it. At first one that PyTorch's loader feeds is polled once
-/// more in between: short waits are known sooner.
+/// Time between two polls of a main thread, if the budget allows it. At first, a main thread that PyTorch's loader
+/// feeds is polled once more in between, so that short waits are known sooner.
 const PERIOD: Duration = Duration::from_millis(10);
-/// Longest time between two polls of a main thread, if the budget does not.
+/// Longest time between two polls of a main thread, if the budget does not allow [`PERIOD`].
 const MAX_PERIOD: Duration = Duration::from_millis(60);
-/// Share of one core that polling may cost: for one job, and for all jobs that this process watches. At first it may cost
-/// more, for an early verdict.
+/// Share of one core that polling may cost for one job.
 const BUDGET: f64 = 0.005;
+/// The same during `AT_FIRST`, for an early verdict.
 const BUDGET_AT_FIRST: f64 = 0.03;
 const AT_FIRST: Duration = Duration::from_secs(5);
+/// Share of one core that polling may cost for all jobs that this process watches.
 const BUDGET_OF_ALL: f64 = 0.02;
 /// Number of running pollers.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
@@ -50,7 +51,7 @@ pub(super) struct Poller {
     mains: Vec<MainView>,
     /// Each with its trainer and the loader's number.
     workers: Vec<(WorkerView, (ProcessKey, u64))>,
-    /// The polls of workers that have just ended, by loader and number: those of their successors follow.
+    /// The polls of workers that have just ended, by loader and number; those of their successors are appended.
     ended: Vec<((ProcessKey, u64), u32, PollTrace)>,
     /// Each with its trainer and the loader's number.
     queues: Vec<(ProcessKey, u64, QueueView)>,
@@ -92,7 +93,7 @@ impl Poller {
         let mut period = PERIOD;
         let mut round = 0_usize;
         let mut between = false;
-        // Two that watch the same job do not poll it at the same moments.
+        // Two pipetops that watch the same job do not poll it at the same moments.
         let mut jitter = Jitter(0x9e37_79b9_7f4a_7c15 ^ u64::from(std::process::id()));
         let mut due = self.clock.since_start();
         let mut budget_since = (due, thread_cpu());
@@ -121,7 +122,8 @@ impl Poller {
             if cfg!(debug_assertions) {
                 poll();
             } else if foreign::call(poll).is_none() {
-                // One odd moment of a job must not hide the rest. A debug build ends here, so that tests show the fault.
+                // One odd moment of a job must not end the polls. A debug build panics here, so that tests show the
+                // fault.
                 tracing::error!("a round of polls was lost to a panic");
             }
             round = round.wrapping_add(usize::from(!between));
@@ -139,7 +141,7 @@ impl Poller {
             if now.saturating_sub(budget_since.0) > Duration::from_secs(1) {
                 let wall = now.saturating_sub(budget_since.0).as_secs_f64();
                 let cost = thread_cpu().saturating_sub(budget_since.1).as_secs_f64() / wall;
-                // Attaching costs once.
+                // Attaching, at first, is a cost that does not recur.
                 if budget_since.0 > first {
                     period = period
                         .mul_f64((cost / budget(now.saturating_sub(first))).clamp(0.5, 2.0))
@@ -171,7 +173,7 @@ impl Poller {
         self.ended.extend(ended);
         let mut gap = None;
         let mut unopened = |key: ProcessKey, error: &io::Error| {
-            // Others say that it has ended, or that it may not be read.
+            // Other errors say that it has ended, or that it may not be read.
             if Failure::of(error) == Failure::NoResources {
                 let path = self.proc_root.join(key.pid.to_string());
                 gap.get_or_insert_with(|| unreadable("job", &path, error));
@@ -225,8 +227,8 @@ impl Poller {
                 let mut view = QueueView::new(&self.proc_root, rank.pid, pipe, &loader.workers);
                 if let Some(at) = at {
                     let old = self.queues.remove(at).2;
-                    // New workers have a new pipe, and the counts continue; if the workers are the same, it was the
-                    // wrong pipe.
+                    // New workers have a new pipe, and the counts continue. If the workers are the same, the old pipe
+                    // was the wrong one.
                     if !loader
                         .workers
                         .iter()
@@ -241,7 +243,7 @@ impl Poller {
         }
     }
 
-    /// Polls the main threads that PyTorch's loader feeds once more. What feeds the others is learned from a number of
+    /// Polls once more the main threads that PyTorch's loader feeds. What feeds the others is learned from a number of
     /// stacks, so their pace stays the same.
     fn poll_between(&mut self, due: Duration) {
         let now = self.clock.since_start();
@@ -286,7 +288,7 @@ impl Poller {
             .skip(part)
             .step_by(ROUNDS_PER_WORKER_POLL)
         {
-            // Nothing is taken from the queue of a trainer that is stopped, and nothing lacks there.
+            // A stopped trainer takes nothing from its queue, and lacks nothing if that is empty.
             let trainer = self.mains.iter().find(|view| view.key() == *trainer);
             if !trainer.is_some_and(|view| view.beats.is_stopped()) {
                 queue.poll(now);
@@ -332,7 +334,7 @@ fn budget(polled_for: Duration) -> f64 {
     } else {
         BUDGET
     };
-    // A debug build needs several times as long for a poll, and its tests need as many.
+    // A poll takes several times as long in a debug build, and its tests need as many polls.
     let slower = if cfg!(debug_assertions) { 2.0 } else { 1.0 };
     slower * own.min(BUDGET_OF_ALL / running as f64)
 }

@@ -1,8 +1,8 @@
-//! When the thread that polls gets a CPU.
+//! The scheduling of the thread that polls.
 //!
-//! A thread that starts late polls when another one has gone to sleep, so it sees the job in what comes then more often
-//! than by chance. On two CPUs with five busy threads, a trainer that waited 52 % of the time was seen to wait 79 % of
-//! it.
+//! If that thread gets a CPU late, it polls when another thread has just gone to sleep, and so sees what the job does
+//! after that more often than by chance. On two CPUs with five busy threads, a trainer that waited 52 % of the time was
+//! seen to wait 79 % of it.
 
 use std::mem::size_of;
 
@@ -15,13 +15,13 @@ const TURN: u64 = 100_000;
 /// Niceness, if that is permitted.
 const NICE: i32 = -10;
 
-/// Asks for a CPU as soon as each poll is due. What is refused stays as it was.
+/// Asks the kernel for a CPU as soon as each poll is due. What the kernel refuses stays as it was.
 ///
-/// - In real time a poll begins at once. A higher niceness does not do that: it only counts within a control group or,
+/// - In real time a poll begins at once. A lower niceness does not do that: it only counts within a control group or,
 ///   with `sched_autogroup_enabled`, within a session, and the job is in another. On two CPUs with 15 busy threads half
 ///   of the polls began 0.5 ms late or more; in real time one in a hundred did. Needs `CAP_SYS_NICE`, or a limit by
 ///   `ulimit -r`. Some control groups allow no real time.
-/// - Else a higher priority, and short turns, which since Linux 6.12 begin sooner and add up to no more time.
+/// - Otherwise a lower niceness, and short turns, which since Linux 6.12 begin sooner and add up to no more time.
 #[expect(unsafe_code, reason = "no crate has these calls")]
 pub(super) fn raise() {
     const NO_FLAGS: libc::c_uint = 0;
@@ -36,7 +36,7 @@ pub(super) fn raise() {
         let mut in_time: libc::sched_attr = std::mem::zeroed();
         (in_time.size, in_time.sched_policy) = (attributes.size, libc::SCHED_RR.cast_unsigned());
         in_time.sched_priority = REAL_TIME;
-        // Nothing that this thread should ever start gets it, too.
+        // Threads that this one may ever start do not inherit it.
         in_time.sched_flags = libc::SCHED_FLAG_RESET_ON_FORK.cast_unsigned().into();
         let in_time = &raw const in_time;
         if libc::syscall(libc::SYS_sched_setattr, THIS_THREAD, in_time, NO_FLAGS) == 0 {
@@ -53,15 +53,16 @@ pub(super) fn raise() {
     }
 }
 
-/// Runs work that takes many times as long as a poll, in turns with the job as any thread does: in real time it would keep
-/// a CPU from the job until it is done. Attaching to a Python takes up to 50 ms, a search of its memory 10 ms.
+/// Runs work that takes many times as long as a poll at the ordinary priority, in turns with the job: in real time it
+/// would keep a CPU from the job until it is done. To attach to a Python takes up to 50 ms, and to search its memory 10
+/// ms.
 pub(super) fn in_turns<T>(work: impl FnOnce() -> T) -> T {
-    // It also ends when the work panics.
+    // Its drop also runs if the work panics.
     let _real_time = leave_real_time().then_some(RealTime);
     work()
 }
 
-/// Real time that was left for some work, and begins again after it.
+/// Puts the thread back into real time when dropped.
 struct RealTime;
 
 impl Drop for RealTime {
@@ -70,11 +71,11 @@ impl Drop for RealTime {
     }
 }
 
-/// Returns whether the thread had real time.
+/// Leaves real time. Returns whether the thread had it.
 #[expect(unsafe_code, reason = "no crate has these calls")]
 fn leave_real_time() -> bool {
     let none = libc::sched_param { sched_priority: 0 };
-    // What a thread has set, it may not take back without the right to.
+    // A thread may not clear the flag that it has set without the right to do so.
     let ordinary = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
     // Safety: the kernel only reads what is passed.
     unsafe {

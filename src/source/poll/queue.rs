@@ -122,7 +122,7 @@ impl QueueView {
         }
     }
 
-    /// Returns the count of the semaphore, if it has one with a name.
+    /// Returns the number of ready batches by the queue's semaphore, if it has one with a name.
     fn counted(&mut self) -> Option<u32> {
         let due = self.seen.tally.polls.is_multiple_of(POLLS_PER_SEARCH);
         if self.semaphore.is_none() && self.searches > 0 && due {
@@ -145,7 +145,7 @@ impl QueueView {
         };
         self.bulky |= shortest > MAX_COUNTED || unread > FULL;
         if self.bulky {
-            // Only that there is something is certain.
+            // It is only certain that there is something.
             return 1;
         }
         let batches = (unread as f64 / shortest as f64).round();

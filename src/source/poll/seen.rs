@@ -17,7 +17,8 @@ use crate::units::{Pid, ProcessKey};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PollTargets {
     pub ranks: Vec<WatchedRank>,
-    /// Their control group is frozen. That of version 1 does not show in what a thread is blocked in: it sleeps on there.
+    /// Whether their control group is frozen. In version 1, what a thread is blocked in does not show that: it still
+    /// sleeps in the same wait function.
     pub frozen: bool,
 }
 
@@ -58,7 +59,7 @@ pub struct Seen {
 #[derive(Debug, Clone, Default)]
 pub struct MainSeen {
     pub tally: MainTally,
-    /// The tally from which on polls distinguish waits from steps, if that was not so from the start.
+    /// The tally at the time from which polls distinguish waits from steps; `None` if they have done so from the start.
     pub recognised: Option<MainTally>,
     pub polls: PollTrace,
     /// Waits that ended since the counts were last taken.
@@ -77,9 +78,9 @@ pub struct MainSeen {
     pub not_data_ready: BTreeMap<&'static str, u64>,
     /// How it is known that something other than PyTorch's loaders feeds it; `None` = nothing else was seen.
     pub asks: Option<Asks>,
-    /// A loader of PyTorch without workers takes its batches from other threads or processes.
+    /// Whether a loader of PyTorch without workers takes its batches from other threads or processes.
     pub handed_over: bool,
-    /// Its name, if it is a known loader that hands them over.
+    /// Name of the known loader that hands them over; `None` if no known one does.
     pub behind: Option<&'static str>,
     /// Batches taken from the queue object that feeds it, and how full the queue was.
     pub queue: Option<(u64, Option<QueueTally>)>,
@@ -105,7 +106,7 @@ pub struct WorkerSeen {
     pub tally: WorkerTally,
     pub polls: PollTrace,
     pub activity: BTreeMap<String, u64>,
-    /// At its last stack it was at work, and not in the loop of PyTorch's workers.
+    /// Whether its last stack showed it past its start and not in the loop of PyTorch's workers.
     pub elsewhere: bool,
     /// The loader's number of the worker; the following settings are also from its frames.
     pub id: Option<u32>,

@@ -56,8 +56,8 @@ pub(super) struct ThreadView {
     /// `None` if the kernel does not keep these statistics.
     schedstat: Option<File>,
     thread: Pid,
-    /// Its memory, by the proc root and not by the process number: where `/proc` is that of another PID namespace, the
-    /// number is another process or none. Kept open, as an idle worker is polled for its descriptor each time.
+    /// Its memory, opened below the proc root and not read by PID: if `/proc` is that of another PID namespace, the PID
+    /// is another process here, or none. Kept open, as each poll of an idle worker reads its descriptor.
     memory: Option<File>,
     memory_path: PathBuf,
 }
@@ -93,8 +93,9 @@ impl ThreadView {
     /// Returns an error if the thread has ended.
     pub(super) fn poll(&self) -> io::Result<Polled> {
         let mut blocked = self.blocked()?;
-        // Since Linux 6.12 a thread may stay in the run queue for a while after it went to sleep, and has no wait function
-        // as long (`DELAY_DEQUEUE`). Reading its call takes it out; up to 6.14, by the source, that waits for a tick.
+        // Since Linux 6.12 a thread may stay in the run queue for a while after it went to sleep (`DELAY_DEQUEUE`), and
+        // has no wait function until it leaves. Reading its system call takes it out; up to 6.14, by the kernel's
+        // source, that waits for a tick.
         if blocked == Blocked::Running && self.is_asleep() {
             blocked = self.blocked()?;
         }
@@ -130,7 +131,7 @@ impl ThreadView {
         Ok(blocked_in(&String::from_utf8_lossy(&buffer[..length])))
     }
 
-    /// Whether it has gone to sleep. No also where that cannot be seen.
+    /// Whether it has gone to sleep. False if that cannot be seen.
     fn is_asleep(&self) -> bool {
         let mut buffer = [0; 256];
         let call = self.syscall.as_ref();
@@ -153,22 +154,22 @@ impl ThreadView {
         usize::try_from(self.call()?.futex()?).ok()
     }
 
-    /// It is in a call that opens, lists or asks about files. No also where that cannot be seen.
+    /// Whether it is in a call that opens, lists or asks about files. False if that cannot be seen.
     pub(super) fn is_about_files(&self) -> bool {
         self.call().is_some_and(SystemCall::is_about_files)
     }
 
-    /// It is in a call that writes to a file. No also where that cannot be seen.
+    /// Whether it is in a call that writes to a file. False if that cannot be seen.
     pub(super) fn is_writing(&self) -> bool {
         self.call().is_some_and(SystemCall::is_writing)
     }
 
-    /// It waits for a lock or a semaphore that processes share. No also where that cannot be seen.
+    /// Whether it waits for a lock or a semaphore that processes share. False if that cannot be seen.
     pub(super) fn is_on_shared_futex(&self) -> bool {
         self.call().is_some_and(SystemCall::is_shared_futex)
     }
 
-    /// It waits for a lock for a limited time. Yes also where that cannot be seen.
+    /// Whether it may be waiting for a lock with a time limit. True if that cannot be seen.
     pub(super) fn may_be_on_timed_futex(&self) -> bool {
         self.call().is_none_or(SystemCall::is_timed_futex)
     }
@@ -210,7 +211,7 @@ mod tests {
         ThreadView::open(root, Pid(1), Pid(1)).unwrap()
     }
 
-    /// It has no wait function as long as it is in the run queue.
+    /// A thread has no wait function as long as it is in the run queue.
     #[test]
     fn a_thread_that_fell_asleep_is_not_running() {
         let root = tempfile::tempdir().unwrap();

@@ -14,18 +14,21 @@ use crate::source::python::{MainStack, Stacks, TrainerCandidate};
 const PAUSE: Duration = Duration::from_millis(100);
 /// A thread that was seen to train this often is the trainer, if the main thread never was.
 const TRAINS: u32 = 2;
-/// A thread that was seen with a loader of PyTorch this often is the trainer, if the main thread hardly does anything
-/// but sleep, or wait for the end of a thread: at most once in so many stacks. One that waits for room in a queue takes
-/// them for another thread.
+/// A thread that was seen with a loader of PyTorch this often is the trainer, if the main thread does little but sleep
+/// or wait for the end of a thread. A thread that waits for room in a queue does not count: it takes batches for
+/// another thread.
 const MIN_BATCHES: u32 = 5;
+/// The main thread does little else if at most one stack shows that for every this many that show it at rest.
 const HARDLY: u32 = 5;
 
 #[derive(Debug, Default)]
 pub(super) struct TrainerThread {
     paced: Paced,
-    /// Whether the main thread was seen to train, and how often it was seen asleep and doing anything else.
+    /// Whether the main thread was seen to train.
     main_trains: bool,
+    /// How often it was seen asleep or waiting for the end of a thread.
     main_sleeps: u32,
+    /// How often it was seen doing anything else.
     main_runs: u32,
     /// The candidate, and how often it was seen to train and with a loader.
     seen: Option<(TrainerCandidate, u32, u32)>,
@@ -33,7 +36,7 @@ pub(super) struct TrainerThread {
 
 impl TrainerThread {
     /// Records a stack of the main thread. Returns the thread that is to be polled instead of it. A main thread that
-    /// `takes` batches may feed a thread that trains, but not one that takes batches, too.
+    /// `takes` batches may feed a thread that trains, but not one that takes batches itself.
     pub(super) fn poll(
         &mut self,
         now: Duration,
@@ -165,7 +168,7 @@ mod tests {
         for poll in 1..=100 {
             assert!(!count(false, poll % MIN_BATCHES == 0), "{poll}");
         }
-        // A log may have no room, either.
+        // A thread that trains may wait for room as well, for example in the queue of a log.
         let trains = [count(true, false), count(false, true), count(true, false)];
         assert_eq!(trains, [false, false, true]);
     }

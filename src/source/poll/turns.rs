@@ -1,10 +1,10 @@
-//! Which of a main thread's datasets its time is spent on.
+//! On which of its datasets a main thread spends its time.
 //!
 //! Depends only on how many batches each has yielded, not on loaders.
 
 use crate::sample::MainTally;
 
-/// From this many batches in a row of one dataset on, the trainer is going through that dataset, instead of alternating
+/// After this many batches in a row of one dataset, the trainer is going through that dataset, instead of alternating
 /// between datasets in each step.
 const MIN_CONSECUTIVE: u64 = 2;
 
@@ -14,7 +14,7 @@ pub(super) struct Spent {
     pub(super) polls: u64,
     /// Those in the loader.
     pub(super) waited: u64,
-    /// Those in what only training does.
+    /// Those in which a stack showed something that only training does.
     pub(super) trained: u64,
 }
 
@@ -34,14 +34,15 @@ pub(super) struct Turns {
     in_a_row: u64,
     /// Time of that dataset that has not been returned yet.
     held: Spent,
-    /// Its iterator has ended: the time until the next batch is not its own.
+    /// Whether the iterator of `dataset` has ended: the time until the next batch does not belong to it.
     ended: bool,
     /// Time in a loader since the last batch; it belongs to the dataset that yields next.
     next: Spent,
 }
 
 impl Turns {
-    /// Adds the time since the previous call. `trains`: what the last stack showed.
+    /// Adds the time since the previous call. `trains`: whether the last stack showed something that only training
+    /// does.
     pub(super) fn spend(&mut self, tally: &MainTally, trains: bool) {
         let waited = tally.waiting + tally.receiving + tally.loading;
         let polls = tally.polls.saturating_sub(self.counted.polls);
@@ -89,7 +90,8 @@ impl Turns {
         Some((self.settled()?, std::mem::take(&mut self.held)))
     }
 
-    /// Several are gone through, as far as is known, or none was known: the time until now is no one's.
+    /// Drops the time until now, which belongs to no dataset: the trainer goes through several at once, or none was
+    /// known.
     pub(super) fn forget(&mut self) {
         *self = Self {
             counted: self.counted,
@@ -97,13 +99,13 @@ impl Turns {
         };
     }
 
-    /// An iterator over this dataset is gone.
+    /// Records that an iterator over this dataset is gone.
     pub(super) fn end(&mut self, dataset: usize) {
         self.ended |= self.dataset == Some(dataset);
     }
 
-    /// The trainer goes through this one, which was found late: it has yielded so many since the other stands still.
-    /// Returns it, and its time until now.
+    /// Records that the trainer goes through `dataset`, which was found late and has yielded `batches` since the other
+    /// one stopped. Returns the dataset, and its time until now.
     pub(super) fn found(&mut self, dataset: usize, batches: u64) -> Option<(usize, Spent)> {
         let another = self.dataset.is_some_and(|before| before != dataset);
         if !another || batches == 0 {

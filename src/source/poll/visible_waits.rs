@@ -1,5 +1,5 @@
-//! By what a wait for PyTorch's loader shows without a stack: the pipes that the main thread polls for it, and its pinning
-//! thread that has no batch.
+//! What shows a wait for PyTorch's loader without a stack: the pipe that the main thread polls for it, or that the
+//! pinning thread has no batch.
 //!
 //! Does not read stacks.
 
@@ -26,7 +26,7 @@ pub(super) struct VisibleWaits {
     lock_checked: Duration,
 }
 
-/// A descriptor, and what was open there: the number is given to another file once this one is closed.
+/// A descriptor, and what was open there: its number may be given to another file once this one is closed.
 #[derive(Debug, PartialEq, Eq)]
 struct NumberedFile {
     fd: i32,
@@ -70,7 +70,7 @@ impl VisibleWaits {
             && read_link(self.path(fd)).is_ok_and(|file| known.any(|known| known.file == file))
     }
 
-    /// A stack showed it waiting for a batch while it polled this descriptor.
+    /// Records a descriptor that the main thread polled while a stack showed it waiting for a batch.
     pub(super) fn add(&mut self, fd: i32) {
         if let Ok(file) = read_link(self.path(fd)) {
             self.polled.retain(|known| known.fd != fd);

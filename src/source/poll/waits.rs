@@ -13,7 +13,7 @@ const MOST: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct TrainerWaits {
-    /// The one under way; its end is not known yet.
+    /// The wait in progress; its end is not known yet.
     current: Option<Wait>,
     ended: Tail<Wait>,
 }
@@ -44,7 +44,7 @@ impl TrainerWaits {
             (false, Some(wait)) => {
                 let wait = Wait { to: now, ..*wait };
                 self.current = None;
-                // The last batch ends an iterator, which cannot be read any more once it is gone.
+                // The last batch ends an iterator, which can no longer be read once it is gone.
                 iterators.read();
                 self.ended.push(wait, MOST);
                 return true;
@@ -54,7 +54,7 @@ impl TrainerWaits {
         false
     }
 
-    /// Whether it waited at the last poll: the batch that came since is not counted yet.
+    /// Whether the thread was waiting at the last poll: a batch that has come since is not counted yet.
     pub(super) fn is_open(&self) -> bool {
         self.current.is_some()
     }

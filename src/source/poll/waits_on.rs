@@ -18,11 +18,11 @@ const MAX_DEPTH: usize = 3;
 /// Age at which a search is repeated.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Where the work is done that a sleeping worker waits for.
+/// The state of the thread or command that a sleeping worker waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WaitsOn {
     pub(super) blocked: Blocked,
-    /// The name of the command, if it is one.
+    /// The name of the command; `None` for a thread.
     pub(super) command: Option<String>,
 }
 
@@ -37,8 +37,8 @@ pub(super) struct WaitSearch {
 }
 
 impl WaitSearch {
-    /// Returns what holds the worker up: what it waits for elsewhere, or else what it is `blocked` in. Searches if that is
-    /// new or the last search is old.
+    /// Returns what holds the worker up: what the thread or command that it waits for is blocked in, else what the
+    /// worker itself is `blocked` in. Searches if `blocked` is new or the last search is old.
     pub(super) fn held_up_by(
         &mut self,
         now: Duration,
@@ -54,7 +54,7 @@ impl WaitSearch {
         self.found.as_ref().map_or(blocked, |found| found.blocked)
     }
 
-    /// Returns the name of the command that a worker waits for that is `blocked`.
+    /// Returns the name of the command that the worker waits for while it is `blocked` in this way.
     pub(super) fn command(&self, blocked: Blocked) -> Option<&str> {
         let found = self.found.as_ref()?;
         found
@@ -77,8 +77,8 @@ pub(super) fn waits_on(
         command: None,
     };
     match blocked {
-        // Waits for a lock that another thread holds, or sleeps until it checks again. Such a thread may wait for a process
-        // of its own, as one of a pool.
+        // The worker waits for a lock that another thread holds, or sleeps until it checks again. That thread may wait
+        // for a process of its own, such as one of a pool.
         Blocked::Lock | Blocked::Timer => in_threads(proc_root, worker)
             .map(other)
             .or_else(|| in_commands(proc_root, worker)),
@@ -91,7 +91,7 @@ pub(super) fn waits_on(
         // Waits for the output of a command, or for its end.
         Blocked::PipeRead | Blocked::Poll | Blocked::Other => {
             in_commands(proc_root, worker).or_else(|| {
-                // Another process fills a pipe, no network.
+                // A pipe is filled by another process, not by a network.
                 let pipe = blocked == Blocked::Poll && is_pipe(proc_root, worker, polled?);
                 pipe.then(|| other(Blocked::PipeRead))
             })
@@ -100,7 +100,7 @@ pub(super) fn waits_on(
     }
 }
 
-/// Returns what holds up the commands of `worker`, and the name of the one that does most.
+/// Returns what holds up the commands of `worker`, and the name of the most active one.
 fn in_commands(proc_root: &Path, worker: Pid) -> Option<WaitsOn> {
     let commands = commands(proc_root, worker).into_iter();
     let commands: Vec<(Pid, Blocked)> = commands
@@ -130,8 +130,8 @@ fn in_threads(proc_root: &Path, worker: Pid) -> Option<Blocked> {
     most_active(threads)
 }
 
-/// Returns what holds up the others: one that runs before one that waits for a disk, and that before one that waits for
-/// a network. `None` if there is none of these.
+/// Returns the state of the most active one: running before waiting for a disk, and that before waiting for a network.
+/// `None` if none is in one of these states.
 fn most_active(all: impl Iterator<Item = Blocked>) -> Option<Blocked> {
     let rank = |blocked: &Blocked| match blocked {
         Blocked::Running => 3,
@@ -158,7 +158,7 @@ fn at(folder: &Path, number: Pid) -> Blocked {
 fn command_at(proc_root: &Path, command: Pid) -> Blocked {
     match at(proc_root, command) {
         Blocked::Poll if has_socket(proc_root, command) => Blocked::Network,
-        // One that has ended and was not waited for is blocked in nothing, like one that runs.
+        // A zombie is blocked in nothing, like a process that runs.
         Blocked::Running if has_ended(proc_root, command) => Blocked::Other,
         blocked => blocked,
     }
@@ -169,7 +169,7 @@ fn has_ended(proc_root: &Path, command: Pid) -> bool {
     stat.is_ok_and(|stat| stat.state == 'Z')
 }
 
-/// No also where its descriptors cannot be read.
+/// Whether the process has a socket open. False if its descriptors cannot be read.
 fn has_socket(proc_root: &Path, process: Pid) -> bool {
     let Ok(open) = fs::read_dir(proc_root.join(format!("{process}/fd"))) else {
         return false;
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(seen(), Some(network));
     }
 
-    /// As `subprocess.Popen` leaves those whose end nobody asks for.
+    /// `subprocess.Popen` leaves zombies if nobody asks for their end.
     #[test]
     fn commands_that_have_ended_do_nothing() {
         let ended: Vec<i32> = (100..200).collect();

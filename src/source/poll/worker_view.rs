@@ -24,7 +24,7 @@ const STACK_PAUSE: Duration = Duration::from_millis(400);
 pub(super) struct WorkerView {
     key: ProcessKey,
     proc_root: PathBuf,
-    /// For what it waits for when it sleeps.
+    /// What it waits for when it sleeps.
     waits_on: WaitSearch,
     /// Whether it belongs to the built-in job: such a worker only ever waits for requests.
     builtin: bool,
@@ -32,14 +32,15 @@ pub(super) struct WorkerView {
     python: PythonView,
     stack_at: Option<Duration>,
     phase: WorkerPhase,
-    /// Whether it was idle when a stack was last read while it was blocked in this way: stacks are too seldom to be the
-    /// only polls that count, where it sleeps in the same way all the time that it has no work.
+    /// Whether it was idle when a stack was last read, for each state that it was blocked in. Polls without a stack
+    /// count by this: stacks are too rare to be the only polls that count, and a worker without work may sleep in the
+    /// same way all the time.
     last_idle: Vec<(Blocked, bool)>,
     /// The descriptor that it polls for its next index, once a stack has shown it.
     index_fd: Option<i32>,
-    /// Location of the number of the batch in work in its memory; `None` until a stack shows it.
+    /// Where in its memory the number of the batch in work is; `None` until a stack shows it.
     in_loop: Option<WorkerLoop>,
-    /// `None` if no stack has shown a batch in work.
+    /// `None` until a stack has shown where the number of the batch in work is.
     loads: Option<LoadTally>,
     /// Time of the last poll of the batch in work.
     batch_at: Duration,
@@ -87,7 +88,7 @@ impl WorkerView {
         Some((self.seen.id?, self.seen.polls))
     }
 
-    /// Its number in the loader, once a stack has shown it.
+    /// Returns its number in the loader; `None` until a stack has shown it.
     pub(super) fn id(&self) -> Option<u32> {
         self.seen.id
     }
@@ -98,8 +99,8 @@ impl WorkerView {
         self.seen.polls = polls;
     }
 
-    /// Polls the worker, whose control group may be known to be `frozen`. `trainer`: the stacks of the process that it was
-    /// forked from. `stack_at`: when a stack of any worker was last polled.
+    /// Polls the worker. `frozen`: whether its control group is known to be frozen. `trainer`: the stacks of the
+    /// process that it was forked from. `stack_at`: when a stack of any worker was last polled.
     pub(super) fn poll(
         &mut self,
         clock: Clock,
@@ -114,7 +115,7 @@ impl WorkerView {
             return;
         };
         if poll.blocked == Blocked::Stopped {
-            // What its stack shows has taken no time since.
+            // While it is stopped, what its stack shows takes no time.
             count(&mut self.seen.tally, Blocked::Stopped, false);
             self.seen.polls.record(now, WorkerNow::Stopped, SLOTS);
             return;
@@ -138,7 +139,7 @@ impl WorkerView {
             }
             (None, _) => match self.idle_when_last(poll.blocked) {
                 Some(idle) => idle,
-                // Not counted: it is unknown what it polls for.
+                // Not counted: it is unknown what it waits for.
                 None => return,
             },
         };
@@ -163,8 +164,8 @@ impl WorkerView {
         self.seen.polls.record(now, self.seen.tally.now, SLOTS);
     }
 
-    /// Whether it waits for a lock that another process holds. Of workers that are not PyTorch's, a semaphore may be that of
-    /// a queue that has no room or no work.
+    /// Whether it waits for a lock that another process holds. In a worker that is not PyTorch's, a shared futex does
+    /// not show that: it may be the semaphore of a queue that has no room or no work.
     fn is_locked(&self, blocked: Blocked) -> bool {
         match blocked {
             Blocked::FileLock => true,
@@ -176,8 +177,8 @@ impl WorkerView {
         }
     }
 
-    /// Polls only the batch in work, if the last poll of it was at least `pause` ago. The closer the polls at the ends
-    /// of a load, the more exact its time, and this is the cheapest poll.
+    /// Polls only the batch in work, if the last poll of it was at least `pause` ago. The closer the polls are to the
+    /// ends of a load, the more exact is its time, and no other poll is as cheap.
     pub(super) fn poll_batch_after(&mut self, pause: Duration, clock: Clock) {
         if self.in_loop.is_none() {
             return;
@@ -262,9 +263,10 @@ impl WorkerView {
     }
 }
 
-/// Whether a worker that is `blocked`, on what is not known, waits for its next index. `None` if only a stack can show that.
-/// In PyTorch's loop it polls until there is one: what it blocks in reading is the dataset's, such as a command's output.
-/// `elsewhere`, workers may share a queue, and wait for each other's lock of it.
+/// Whether a worker that is `blocked`, on an unknown descriptor, waits for its next index. `None` if only a stack can
+/// show that. In PyTorch's loop (`in_loop`) it polls until there is one, so a pipe that it is reading is the dataset's,
+/// such as a command's output. Workers outside that loop (`elsewhere`) may share a queue, and wait for its lock while
+/// another one holds it.
 fn reads_work(blocked: Blocked, in_loop: bool, elsewhere: bool) -> Option<bool> {
     match blocked {
         Blocked::Poll => None,
