@@ -1,4 +1,4 @@
-//! The control group of a process: its limits, the tightest of it and the groups above, and their effects.
+//! The control group of a process: its limits (the tightest of its own and of the groups above) and their effects.
 //!
 //! Supports version 1, version 2 and both at once, nested, on the host and in a container. Does not depend on what the
 //! process does.
@@ -104,7 +104,7 @@ impl CgroupLocations {
             }
         };
         let (cpu, cpuset, memory) = (place("cpu"), place("cpuset"), place("memory"));
-        // Where the freezer's is not visible, polls still show most frozen groups.
+        // If the freezer's location is not visible, polls still show most frozen groups.
         let optional = |controller| membership.place(controller, &mounts, sys_root).ok()?;
         Some(Self {
             path: membership.path(),
@@ -144,7 +144,7 @@ impl CgroupLocations {
         sample.frozen = self.freezer.as_ref().and_then(is_frozen);
         CgroupReading {
             cgroup: Some(sample),
-            // If the group has none, the machine's pressure is used, and its reader reports why that is missing.
+            // If the group has no pressure, the machine's is used, and its reader reports why that is missing.
             pressure: self.unified.as_ref().and_then(|own| {
                 let file = |resource: &str| own.group().join(format!("{resource}.pressure"));
                 pressure(file).ok()

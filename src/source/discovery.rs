@@ -1,4 +1,4 @@
-//! The processes of the machine or of a job in the form that `job` needs: listed again each time, with expensive data
+//! The processes of the machine or of a job in the form that `job` needs: listed anew each time, with expensive data
 //! read only once.
 //!
 //! Must not depend on which of them matter.
@@ -37,14 +37,14 @@ pub struct Discovery {
 /// The processes found by the last search below given processes.
 #[derive(Debug, Default)]
 pub struct Family {
-    /// The given processes and everything below them, parents before children.
+    /// The given processes and all their descendants, parents before children.
     pub found: Vec<Stat>,
     /// Lower bound of the number of further processes, which were too many to be read.
     pub left_out: usize,
 }
 
-/// A process with the data that is read once for each program it runs, because that waits for the target's memory map
-/// lock.
+/// A process with the data that is read only once for each program that it runs, because reading it waits for the
+/// target's memory map lock.
 #[derive(Debug)]
 struct KnownProcess {
     process: Process,
@@ -81,7 +81,7 @@ impl Discovery {
         };
         let found = resolve(&processes, target, &self.own_ancestors(&processes));
         match &self.gap {
-            // A process that could not be read may be the one that is meant.
+            // A process that could not be read may be the target.
             Some(gap) if !matches!(found, Ok(Some(_))) => Err(NoTarget::Unread(gap.reason.clone())),
             _ => found,
         }
@@ -120,8 +120,9 @@ impl Discovery {
         self.with_activity(found)
     }
 
-    /// Returns the trainers `ranks` with their children, and the children of their fork servers: all that can train or
-    /// load. Cheap enough for each second; `thorough` also reads the children of threads other than the main one.
+    /// Returns the trainers `ranks` with their children, and the children of their fork servers: all processes that can
+    /// train or load. Cheap enough for once a second; `thorough` also reads the children of threads other than the main
+    /// one.
     pub fn family(&mut self, ranks: &[ProcessKey], thorough: bool) -> Vec<Process> {
         let roots: Vec<Pid> = ranks.iter().map(|rank| rank.pid).collect();
         self.read_family(&roots, |stat| ranks.contains(&stat.key), thorough);
@@ -147,7 +148,7 @@ impl Discovery {
         &self.family
     }
 
-    /// Returns the arguments of a process of the last readings, as they were first read.
+    /// Returns the arguments of a process found by the last readings, as they were first read.
     pub fn command(&self, key: ProcessKey) -> Option<&str> {
         Some(&self.known.get(&key)?.process.command)
     }
@@ -261,8 +262,9 @@ impl Discovery {
         }
     }
 
-    /// Adds the pipes of the processes that may train. What they start, also through a fork server, comes with new pipes.
-    /// Cached processes that are not in `found` are dropped. The pipes of those in `unneeded` are not read.
+    /// Adds the pipes of the processes that may train. They are read again when a process has started others, even
+    /// through a fork server, because those come with new pipes. Cached processes that are not in `found` are dropped.
+    /// The pipes of those in `unneeded` are not read.
     fn with_pipes(
         &mut self,
         mut found: Vec<Process>,
@@ -301,7 +303,7 @@ impl Discovery {
         found
     }
 
-    /// Adds the pipes, and which of those only wait that started others.
+    /// Adds the pipes, and whether those that started others only wait.
     fn with_activity(&mut self, found: Vec<Process>) -> Vec<Process> {
         let unneeded = Tree::new(&found).spare_copies();
         let mut found = self.with_pipes(found, &unneeded);
@@ -331,7 +333,7 @@ impl Discovery {
         (process.parent, process.state) = (parent, state);
         // A loaded library stays, and a missing one may still be loaded. The built-in job has none.
         if process.is_python() && process.framework != Some(true) {
-            // A fork has what its parent had mapped: reading the maps of each worker would take long.
+            // A fork has mapped what its parent had: reading the maps of each worker would take long.
             let inherited = self.parent(&process).is_some_and(|parent| {
                 parent.framework == Some(true)
                     && parent.command == process.command
@@ -586,7 +588,7 @@ mod tests {
         assert_eq!(pipes(), [100, 200]);
     }
 
-    /// A search for a job with hundreds of workers takes no longer for what they have inherited.
+    /// Workers that inherited a framework do not make a search for a job with hundreds of them slower.
     #[test]
     fn what_workers_have_inherited_is_not_read_in_a_search() {
         let root = tempfile::tempdir().unwrap();

@@ -62,7 +62,8 @@ pub fn read(
     (disks, gaps)
 }
 
-/// Without sysfs partitions cannot be distinguished from disks, so everything counts as whole.
+/// Whether this is a whole device. Without sysfs, partitions cannot be distinguished from disks, so everything counts
+/// as whole.
 fn is_whole(sys_block: &Path, name: &str) -> bool {
     sys_block.join(name.replace('/', "!")).is_dir() || !sys_block.is_dir()
 }
@@ -136,7 +137,8 @@ pub fn device_of_mount(sys_root: &Path, mounts: &[MountInfo], mount: &MountInfo)
         .or_else(|| upper_device(sys_root, mounts, mount))
 }
 
-/// Finds the device by its number: a name such as `/dev/mapper/data` is a link or a separate node.
+/// Returns the device behind the source of a mount, found by its number, because a name such as `/dev/mapper/data` is a
+/// link or a separate node.
 fn device_behind(sys_root: &Path, source: &str) -> Option<String> {
     use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
     if !source.starts_with("/dev/") {
@@ -163,7 +165,7 @@ fn device_of(sys_root: &Path, number: &str) -> Option<String> {
     whole_device(&sys_root.join("dev/block").join(number))
 }
 
-/// The directory of a partition is inside that of its disk.
+/// Returns the whole device of a link in sysfs: the directory of a partition is inside that of its disk.
 fn whole_device(link: &Path) -> Option<String> {
     let entry = std::fs::canonicalize(link).ok()?;
     let whole = if entry.join("partition").exists() {

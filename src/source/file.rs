@@ -20,9 +20,9 @@ use crate::regular_file;
 use crate::sample::Gap;
 use crate::units;
 
-/// In bytes: more than any file of `/proc` or `/sys` that is read here.
+/// Maximum number of bytes read: more than any file of `/proc` or `/sys` that is read here holds.
 const MAX_FILE_BYTES: u64 = 8 << 20;
-/// In bytes: holds most of the files, so that they are read in one call.
+/// Initial size of the buffer in bytes: holds most of the files, so that they are read in one call.
 const USUAL: usize = 4096;
 
 /// Why something could not be read.
@@ -72,7 +72,7 @@ pub fn read_with<'a>(path: &Path, buffer: &'a mut Vec<u8>) -> io::Result<Cow<'a,
 }
 
 /// Parses a type of procfs from the text of a file that was opened here: procfs's own readers block on a FIFO and read
-/// without a limit. Some of them cut a line at a byte and panic within a character, so only ASCII is parsed.
+/// without a limit. Some of its parsers cut a line at a byte and panic within a character, so only ASCII is parsed.
 pub fn parse<T: FromRead>(text: &str) -> Option<T> {
     text.is_ascii()
         .then(|| T::from_read(text.as_bytes()).ok())?

@@ -163,7 +163,7 @@ impl Gpus {
 }
 
 impl Drop for Gpus {
-    /// Signals the threads to end but does not wait for them: one may be inside a driver that hangs.
+    /// Tells the threads to end but does not wait for them: one may be inside a driver that hangs.
     fn drop(&mut self) {
         self.shared.board().stopped = true;
         self.shared.stop.notify_all();

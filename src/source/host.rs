@@ -3,10 +3,10 @@
 //! Reads `/proc/stat`, `/proc/meminfo`, `/proc/vmstat`, `/proc/pressure/*`, `/proc/self/statm` and the list of online
 //! CPUs, each at most once a second. Must not depend on the job's processes.
 //!
-//! `sysinfo` has such figures too, but only from the real `/proc`, and this reader has a root. The types of `procfs`
-//! for `stat` and `meminfo` are not used: they reject the whole file if one line is odd or one of some twenty is
-//! missing, as in sandboxes and containers that write these files themselves (gVisor omits `Slab` and `Committed_AS`).
-//! Here each figure that can be read is read.
+//! `sysinfo` has such figures, too, but only from the real `/proc`, while this reader takes a root. The types of
+//! `procfs` for `stat` and `meminfo` are not used: they reject the whole file if one line is odd or one of some twenty
+//! is missing, as in sandboxes and containers that write these files themselves (gVisor omits `Slab` and
+//! `Committed_AS`). Here each figure that can be read is read.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -124,9 +124,9 @@ fn resident(statm: StatM) -> Option<Bytes> {
     statm.resident.checked_mul(size).map(Bytes)
 }
 
-/// Returns the busy time of all CPUs together, from the `cpu` line of `/proc/stat`: user, nice, system, interrupts and
-/// steal; and steal alone. It counts as busy, because the CPU was not available; waiting for I/O does not; guest time is
-/// already included in user time.
+/// Returns the busy time of all CPUs together, from the `cpu` line of `/proc/stat` (user, nice, system, interrupts and
+/// steal), and steal alone. Steal counts as busy, because the CPU was not available; waiting for I/O does not. Guest
+/// time is already included in user time.
 fn cpu_times(stat: &str, ticks_per_second: u64) -> Option<(Duration, Duration)> {
     let mut times = stat
         .lines()
@@ -170,7 +170,7 @@ pub fn cpus_in_list(list: &str) -> Option<u32> {
     Some(cpus)
 }
 
-/// Returns a figure of `/proc/meminfo`, which are all in KiB.
+/// Returns a figure of `/proc/meminfo`, where all figures are in KiB.
 fn meminfo(text: &str, name: &str) -> Option<Bytes> {
     let figure = file::field(text, name)?;
     let kib: u64 = figure.split_ascii_whitespace().next()?.parse().ok()?;

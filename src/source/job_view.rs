@@ -30,12 +30,12 @@ use rank::RankView;
 use reports::Reports;
 use starter::Starter;
 
-/// What seldom changes is read every this many intervals.
+/// Figures that seldom change are read every this many intervals.
 const THOROUGH: u64 = 5;
 
 /// Shortest time between two reads of the files that are open.
 const SLOW_PAUSE: Duration = Duration::from_secs(5);
-/// Maximum number of workers whose open files are read: those of a loader read the same data.
+/// Maximum number of workers whose open files are read: the workers of a loader read the same data.
 const WORKERS_READ: usize = 4;
 
 /// Reads one job until it ends.
@@ -58,7 +58,7 @@ pub struct JobView {
     targets: PollTargets,
     tick: u64,
     last: Option<JobSample>,
-    /// Those of the last reading of its processes.
+    /// Gaps of the last reading of its processes.
     gaps: Vec<Gap>,
     /// Whole devices, by their names in `/proc/diskstats`.
     devices: BTreeSet<String>,
@@ -101,9 +101,9 @@ impl JobView {
         })
     }
 
-    /// Reads everything; also returns the pressure within the job's control group, if known. After the job's end, returns
-    /// the last reading, marked as ended; `None` if the job ended before the first reading, or cannot be read so far, as
-    /// a gap says.
+    /// Reads everything; also returns the pressure within the job's control group, if known. After the job's end,
+    /// returns the last reading, marked as ended. Returns `None` if the job ended before the first reading, or could
+    /// not be read so far, which a gap reports.
     pub fn read(
         &mut self,
         now: Duration,
@@ -132,7 +132,7 @@ impl JobView {
         Some((job, group.pressure))
     }
 
-    /// `frozen`: whether the job's control group is, which the next polls take into account.
+    /// `frozen`: whether the job's control group is frozen, which the next polls take into account.
     fn read_processes(&mut self, frozen: bool) -> Option<JobSample> {
         let thorough = self.tick.is_multiple_of(THOROUGH);
         self.tick += 1;
@@ -195,7 +195,7 @@ impl JobView {
         };
         let access = self.ranks.iter().map(access).min().unwrap_or_default();
         let key = ranks.first()?.key;
-        // It may have become another program since it was found. A fresh child's own arguments say nothing.
+        // The process may have become another program since it was found. A fresh child's own arguments say nothing.
         if let Some(trainer) = tree.get(key.pid)
             && !(trainer.command.is_empty() || trainer.is_fresh_child())
         {

@@ -17,8 +17,8 @@ pub fn read(process: &Path) -> io::Result<Vec<MountInfo>> {
     Ok(parse(&file::read(&process.join("mountinfo"))?))
 }
 
-/// Returns the mount that `path` is on: the deepest, and of several on the same point the last, which covers the
-/// others.
+/// Returns the mount that `path` is on: the deepest one, and of several on the same point the last one, which covers
+/// the others.
 pub fn covering<'a>(mounts: &'a [MountInfo], path: &Path) -> Option<&'a MountInfo> {
     // The table was read as text: if a name is not UTF-8, both sides have the same replacement.
     let path = path.to_string_lossy();

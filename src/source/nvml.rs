@@ -207,7 +207,8 @@ impl NvmlGpu {
         });
     }
 
-    /// Finds the GPU if it is not known yet, and reads what does not change. Returns the reason if there is no GPU.
+    /// Finds the GPU if it is not known yet, and reads what does not change. Returns why there is no GPU, if there is
+    /// none.
     fn identify(&mut self) -> Option<Trouble> {
         if self.device.is_some() {
             return None;
@@ -252,7 +253,7 @@ impl NvmlGpu {
     }
 }
 
-/// Whether none of the figures that every GPU has is known.
+/// Whether all figures that every GPU has are unknown.
 fn is_silent(sample: &GpuSample) -> bool {
     sample.util_percent.is_none()
         && sample.mem_used.is_none()

@@ -136,8 +136,8 @@ fn open_file(process: &Path, number: u32, mounts: &[MountInfo]) -> Option<OpenFi
     })
 }
 
-/// Returns how a file was opened and the mount that it is on, from its `fdinfo`. `None` for one without data of the job;
-/// anonymous shared memory is not on any mount.
+/// Returns how a file was opened and the mount that it is on, from its `fdinfo`. `None` for a file without data of the
+/// job; anonymous shared memory is not on any mount.
 pub(super) fn opened<'a>(fdinfo: &str, mounts: &'a [MountInfo]) -> Option<(OFlags, &'a MountInfo)> {
     let flags = u32::from_str_radix(field(fdinfo, "flags:")?, 8).ok()?;
     let mount: i32 = field(fdinfo, "mnt_id:")?.parse().ok()?;

@@ -14,7 +14,7 @@ use crate::units::{Pid, ProcessKey};
 /// Shortest time between two listings, in all and per process, so that thousands of processes do not cost more.
 const PAUSE: Duration = Duration::from_secs(4);
 const PAUSE_EACH: Duration = Duration::from_millis(2);
-/// Share of the machine's CPU time in use from which on all processes are listed.
+/// All processes are listed if at least this share of the machine's CPU time is in use.
 const FULL: f64 = 0.9;
 /// Maximum number of programs named, and the least number of CPUs that each must use.
 const MAX_PROGRAMS: usize = 3;
@@ -41,7 +41,7 @@ impl OtherPrograms {
         }
     }
 
-    /// Returns the programs of the last listing. `busy` is the busy time of the machine's `cpus` since boot, `ours`
+    /// Returns the programs of the last listing. `busy` is the busy time of the machine's `cpus` since boot; `ours`
     /// returns the job's processes and pipetop.
     pub(super) fn read(
         &mut self,
@@ -83,7 +83,7 @@ impl OtherPrograms {
             let Ok(stat) = self.reader.stat(pid) else {
                 continue;
             };
-            // A new process has used all of its time since the last listing.
+            // A process that is new since the last listing has used all of its CPU time since then.
             let known = before.as_ref().and_then(|(_, ticks)| ticks.get(&stat.key));
             let used = stat.cpu_ticks.saturating_sub(known.copied().unwrap_or(0));
             *by_name.entry(stat.comm).or_default() += used;

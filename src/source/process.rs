@@ -22,7 +22,7 @@ use crate::units::{Bytes, Pid, ProcessKey, printable};
 pub use parse::Stat;
 use parse::{cpus_in_mask, io_counters, pids, schedstat};
 
-/// Whether the processes below this proc root have the numbers by which this program knows them: not if it is the
+/// Whether the processes below this proc root have the PIDs by which this program knows them. They do not if it is the
 /// procfs of another PID namespace, or a copy.
 pub(crate) fn numbers_as_here(proc_root: &Path) -> bool {
     let own = std::process::id().to_string();
@@ -72,7 +72,7 @@ impl ProcessReader {
     /// # Errors
     /// Returns an error if the root cannot be listed.
     pub fn all(&self) -> io::Result<Vec<Pid>> {
-        // procfs lists them too, but opens each, and omits those for which it has no descriptor left.
+        // The procfs crate lists them, too, but opens each one, and omits those for which it has no descriptor left.
         Ok(numbers(&self.root)?.into_iter().map(Pid).collect())
     }
 
@@ -85,7 +85,7 @@ impl ProcessReader {
         Stat::parse(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Whether its main thread is asleep and waits for a child, descriptors or a time; `None` if that cannot be told.
+    /// Whether its main thread is asleep and waits for a child, descriptors or a time; `None` if that cannot be seen.
     pub fn only_waits(&mut self, pid: Pid) -> Option<bool> {
         if self.stat(pid).ok()?.state == 'R' {
             return Some(false);
@@ -155,11 +155,11 @@ impl ProcessReader {
         Ok(pids(&text).collect())
     }
 
-    /// Returns how much of the process can be read: system calls need the right to attach (T2), descriptors the same
-    /// user (T1).
+    /// Returns how much of the process can be read: reading system calls needs the right to attach (T2), reading
+    /// descriptors the same user (T1).
     ///
     /// # Errors
-    /// Returns an error if that cannot be found out now, for lack of descriptors or memory.
+    /// Returns an error if that cannot be determined now, for lack of descriptors or memory.
     pub fn tier(&mut self, pid: Pid) -> io::Result<Tier> {
         let is_short = |error: &io::Error| Failure::of(error) == Failure::NoResources;
         match self.read(pid, "syscall") {
@@ -174,7 +174,7 @@ impl ProcessReader {
         }
     }
 
-    /// Returns the time since boot in clock ticks: the unit of `start_ticks`.
+    /// Returns the time since boot in clock ticks, the unit of `start_ticks`.
     pub fn uptime_ticks(&self) -> Option<u64> {
         let text = file::read(&self.root.join("uptime")).ok()?;
         let up: Uptime = file::parse(&text)?;
@@ -182,7 +182,7 @@ impl ProcessReader {
         Some(self.in_ticks(up))
     }
 
-    /// Returns a time in clock ticks.
+    /// Converts a time to clock ticks.
     pub fn in_ticks(&self, time: Duration) -> u64 {
         let ticks = time.as_nanos() * u128::from(self.ticks_per_second) / 1_000_000_000;
         u64::try_from(ticks).unwrap_or(u64::MAX)
@@ -324,7 +324,8 @@ impl ProcessReader {
 /// Whether the path is that of one accelerator; `nvidiactl` and `nvidia-uvm` are also opened just to list GPUs.
 fn is_accelerator(path: &Path) -> bool {
     const FOLDER: &str = "/dev/";
-    /// NVIDIA, AMD and Intel, TPU and Gaudi, TPU, Ascend, Trainium: each is followed by a number, or by nothing.
+    /// In this order: NVIDIA; AMD and Intel; TPU and Gaudi; TPU; Ascend; Trainium. Each name is followed by a number,
+    /// or by nothing.
     const NAMES: [&str; 7] = [
         "nvidia",
         "dri/renderD",

@@ -1,4 +1,4 @@
-//! The job's processes as a tree, with what launched them and the threads of some.
+//! The job's processes as a tree, with the processes that launched them and the threads of some.
 //!
 //! Reads only while the processes are shown, at most once a second, and at most a fixed number at once. The ranks, the
 //! workers and the tree below them come from what was read for the job's sample. Reads nothing that waits for a lock on
@@ -19,11 +19,11 @@ use crate::units::ProcessKey;
 
 /// Shortest time between two readings, even if the interval is shorter.
 const PAUSE: Duration = Duration::from_millis(800);
-/// Maximum number of threads in a reading: about 20 us each.
+/// Maximum number of threads in a reading, which takes about 20 us for each.
 const THREADS: usize = 256;
 /// Maximum number of ancestors of a rank that are checked.
 const ANCESTORS: usize = 4;
-/// Names of programs that launch ranks; Python scripts do, too.
+/// Names of programs that launch ranks, besides Python scripts.
 const LAUNCHERS: [&str; 8] = [
     "torchrun",
     "accelerate",
@@ -143,7 +143,7 @@ impl Processes {
         let mut left = THREADS;
         for key in turns {
             let numbers = self.reader.thread_numbers(key.pid);
-            // Only the first process may be cut; every other waits for its turn.
+            // Only the first process may be read in part; the others wait for their turn.
             if numbers.len() > left && left < THREADS {
                 break;
             }

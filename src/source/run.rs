@@ -16,7 +16,7 @@ use crate::units::{Pid, ProcessKey, printable};
 const MAX_NAME: usize = 128;
 /// Number of digits of a pod's UID that are part of the run's id.
 const SHORT_UID: usize = 8;
-/// Length of a UID with its dashes and without: that of a static pod is a hash.
+/// Length of a UID with dashes, and without: that of a static pod is a hash.
 const UID: [usize; 2] = [36, 32];
 
 /// Environment variables that identify the job.

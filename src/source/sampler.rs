@@ -33,7 +33,7 @@ pub use options::{Options, Tee};
 
 /// Shortest time between two searches of the whole machine for a job.
 const SEARCH_PAUSE: Duration = Duration::from_secs(2);
-/// If a sample is this late, pipetop itself was stopped, and the poller has seen nothing meanwhile.
+/// If a sample is this late, pipetop itself was stopped, and the poller has seen nothing in the meantime.
 const STOPPED: Duration = Duration::from_secs(1);
 /// Time after such a stop in which the poller reports everything anew.
 const POLLED_AGAIN: Duration = Duration::from_secs(1);
@@ -49,7 +49,7 @@ pub enum Request {
     List,
     /// Lists the open files of this process of the job with each sample; `None` = of no process.
     Files(Option<ProcessKey>),
-    /// Also reads all of the job's processes, with the threads of these; `None` = stops that.
+    /// Also reads all of the job's processes, and the threads of those named here; `None` stops both.
     Processes(Option<BTreeSet<ProcessKey>>),
 }
 
@@ -125,7 +125,7 @@ struct SamplerState {
     candidates: Vec<JobCandidate>,
     searched_at: Option<Duration>,
     discovery: Discovery,
-    /// What is known below the process that launched a command.
+    /// The search below the process that launched a command.
     launched: Option<LaunchSearch>,
     gaps: Vec<Gap>,
     /// Why the job could not be read at the reading before.

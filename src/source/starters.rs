@@ -1,5 +1,5 @@
-//! Whether a process that has started others with a framework trains, or only waits for them, as launchers do; and whether
-//! a notebook kernel only waits for its next cell.
+//! Whether a process that started others, all with a framework, trains or only waits for them, as launchers do; and
+//! whether a notebook kernel only waits for its next cell.
 //!
 //! Does not decide what is a job.
 
@@ -9,11 +9,12 @@ use std::time::Duration;
 use crate::job::Process;
 use crate::units::Pid;
 
-/// How often its main thread is looked at, and the pause between two looks.
+/// How often the main thread of each is looked at, and the pause between two looks.
 const LOOKS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Sets [`Process::only_waits`] of those that need it. `look` says of a main thread whether it only waits now.
+/// Sets [`Process::only_waits`] of those that need it. `look` returns whether the main thread of a process only waits
+/// now.
 #[expect(
     clippy::disallowed_methods,
     reason = "at most 40 ms, in a search for a job"
@@ -43,7 +44,7 @@ pub(super) fn look_at(found: &mut [Process], mut look: impl FnMut(Pid) -> Option
             std::thread::sleep(PAUSE);
         }
         for (pid, waits) in &mut looked_at {
-            // A launcher may be on a CPU for a moment; a kernel that is may run a cell.
+            // A launcher may be on a CPU for a moment; a kernel on a CPU may be running a cell.
             let now = look(*pid).or(kernels.contains(pid).then_some(false));
             let both = [*waits, now].into_iter().flatten();
             *waits = both.reduce(|before, now| before && now);

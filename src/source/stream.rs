@@ -73,7 +73,7 @@ impl Source {
         Ok(Self::part(recording, 0..=last))
     }
 
-    /// Returns samples as `options` say; `job` is what the target was resolved to, if that was already done.
+    /// Returns samples according to `options`; `job` is what the target was resolved to, if that was already done.
     pub(crate) fn job(options: Options, job: Option<Candidate>) -> Result<Self, Hinted> {
         let (send, samples) = mpsc::channel();
         let sampler = Sampler::start(options, job, move |sample| send.send(sample).is_ok());

@@ -12,8 +12,8 @@ use crate::source::file::{self, Failure, keyed, unreadable};
 use crate::source::host::cpus_in_list;
 use crate::units::Bytes;
 
-/// "No limit" is a number in version 1: the largest that the counter holds, rounded down to a page. It differs with the
-/// page size and the kernel, but is always above this.
+/// In version 1, "no limit" is a number: the largest that the counter holds, rounded down to a page. It differs with
+/// the page size and the kernel, but is always above this.
 const NO_LIMIT: u64 = 1 << 62;
 
 /// Reads a limit: `None` if the group has no such file (the controller is not used there) or sets no limit.
@@ -76,7 +76,7 @@ pub(super) fn cpu_quota(version: CgroupVersion, group: &Path) -> Result<Option<f
     }
 }
 
-/// Whether the group is frozen, itself or by one above it. `None` if its file cannot be read.
+/// Whether the group is frozen, directly or through a group above it. `None` if its file cannot be read.
 pub(super) fn is_frozen(place: &Location) -> Option<bool> {
     let (file, frozen) = match place.version {
         CgroupVersion::V1 => ("freezer.state", "FROZEN"),

@@ -2,7 +2,7 @@
 
 use crate::sample::GpuInstance;
 
-/// Whether `word` is this GPU's index, its UUID or the start of it. `None` = that needs its UUID.
+/// Whether `word` is this GPU's index, its UUID or the start of the UUID. `None` = not known without the UUID.
 pub(super) fn named(word: &str, index: u32, uuid: Option<&str>) -> Option<bool> {
     let word = word.trim();
     if word.is_empty() {
@@ -14,7 +14,7 @@ pub(super) fn named(word: &str, index: u32, uuid: Option<&str>) -> Option<bool> 
     }
 }
 
-/// Returns true if one is true, false if all are false.
+/// Returns true if one answer is true, false if all are false, else `None`.
 pub(super) fn any(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let answers: Vec<_> = answers.collect();
     if answers.contains(&Some(true)) {
@@ -49,15 +49,15 @@ pub(super) struct Visible {
     pub(super) instance: Option<(usize, u32)>,
 }
 
-/// Returns which of `gpus` a process with `CUDA_VISIBLE_DEVICES` = `value` may use; `value` `None` = not set, so all.
-/// An answer is `None` if it cannot be known: for a MIG id of an instance that is not seen, or if a UUID that matters
-/// is not known.
+/// Returns which of `gpus` a process with `CUDA_VISIBLE_DEVICES` = `value` may use; `None` = not set, so all. An answer
+/// is `None` if it cannot be known: for a MIG id of an instance that is not seen, or if a UUID that matters is not
+/// known.
 ///
-/// CUDA's rules: the list is of numbers, or of UUIDs and starts of UUIDs that match one GPU alone; the first entry that
-/// names no GPU ends it; a GPU named twice voids it; of MIG ids the first counts.
+/// CUDA's rules: the list consists of numbers, or of UUIDs and starts of UUIDs that match only one GPU. The first entry
+/// that names no GPU ends the list. A GPU that is named twice voids it. Of MIG ids only the first counts.
 ///
 /// Numbers are in PCI bus order if `by_bus` (the process set `CUDA_DEVICE_ORDER=PCI_BUS_ID`) or if all GPUs are of one
-/// model. Otherwise CUDA counts the fastest first, and which one that is cannot be known here.
+/// model. Otherwise CUDA puts the fastest first, and which one that is cannot be known here.
 pub(super) fn visible(gpus: &[Named<'_>], value: Option<&str>, by_bus: bool) -> Visible {
     let alike = gpus.windows(2).all(|pair| pair[0].model == pair[1].model);
     let numbered = by_bus || alike;

@@ -4,9 +4,10 @@
 //! Only reads `/proc`. In a container a PID of the driver may be the host's: it counts as a process here only if that
 //! process has a device file of the driver open.
 //!
-//! Mappings are not read: a process that maps a device file of the driver keeps it open, and a user who may not list
-//! the descriptors may not read the mappings either. They would take the job's lock on its address space (before Linux
-//! 6.17 for as long as a piece is written) and, with 10 000 mappings, 2.6 ms, while descriptors take 0.1 ms.
+//! Mappings are not read: a process that maps a device file of the driver also keeps it open, and a user who may not
+//! list the descriptors may not read the mappings either. Reading mappings would also take the job's lock on its
+//! address space (before Linux 6.17, for as long as a piece is written), and with 10 000 mappings it takes 2.6 ms,
+//! while reading descriptors takes 0.1 ms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -219,8 +220,8 @@ fn ask(reader: &mut ProcessReader, rank: Pid) -> Option<RankEnvironment> {
     })
 }
 
-/// Returns the GPUs on which the driver lists this process, if its PID is known to be this one's: their positions, and
-/// the instance.
+/// Returns the GPUs on which the driver lists this process, if its PID there is known to mean this process: their
+/// positions, and the instance.
 fn listed(pid: Pid, gpus: &[GpuSample]) -> Vec<(usize, Option<u32>)> {
     let mut found = Vec::new();
     for (place, gpu) in gpus.iter().enumerate() {

@@ -16,8 +16,9 @@ use crate::units::{Pid, ProcessKey};
 /// Number used for a loader that is only known from the main thread's stacks.
 const OTHER_LOADER: u64 = MAIN_LOADER - 2;
 
-/// Returns the kind of a loader whose workers are child processes. They are PyTorch's if its iterator or its shared memory
-/// counts their batches (`counted`), or by the name or the stack of one: any program may fork children that write to a pipe.
+/// Returns the kind of a loader whose workers are child processes. They are PyTorch's if its iterator or its shared
+/// memory counts their batches (`counted`), or if the name or the stack of one shows it. Other programs, too, may fork
+/// children that write to a pipe.
 pub(super) fn kind(tree: &Tree<'_>, loader: &Loader, seen: &Seen, counted: bool) -> LoaderKind {
     if counted || is_pytorchs(tree, loader, seen) {
         LoaderKind::PytorchProcesses
@@ -26,8 +27,8 @@ pub(super) fn kind(tree: &Tree<'_>, loader: &Loader, seen: &Seen, counted: bool)
     }
 }
 
-/// Returns whether the workers were seen at work, and not in the loop of PyTorch's. Whoever sends tensors to another process
-/// counts shared memory as they do.
+/// Whether the workers were seen past their start and outside the loop of PyTorch's workers. Shared memory does not
+/// show that they are PyTorch's: any process that sends tensors to another one has such a count.
 pub(super) fn is_elsewhere(tree: &Tree<'_>, loader: &Loader, seen: &Seen) -> bool {
     let mut workers = loader
         .workers
@@ -44,7 +45,7 @@ pub(super) fn taken(segments: &SegmentClock) -> Option<BatchCount> {
     })
 }
 
-/// Whether one of the workers is PyTorch's by its name or its stack.
+/// Whether the name or the stack of one of the workers shows that it is PyTorch's.
 fn is_pytorchs(tree: &Tree<'_>, loader: &Loader, seen: &Seen) -> bool {
     let by_stack = |key: &ProcessKey| {
         let seen = seen.workers.get(key);
@@ -55,9 +56,9 @@ fn is_pytorchs(tree: &Tree<'_>, loader: &Loader, seen: &Seen) -> bool {
     workers.any(|key| by_stack(key) || by_name(key))
 }
 
-/// Assigns what feeds the main thread to the loader with workers that is not PyTorch's, or else adds a loader without
-/// worker processes. If only the place in the training loop is known and there is a loader of PyTorch, it is part of that.
-/// `threads` returns the threads of the trainer that load: they count if there are no worker processes.
+/// Assigns what feeds the main thread to the loader with workers that is not PyTorch's; if there is none, adds a loader
+/// without worker processes. If only a place in the training loop is known and there is a loader of PyTorch, that place
+/// belongs to it. `threads` returns the threads of the trainer that load: they count if there are no worker processes.
 pub(super) fn add(
     loaders: &mut Vec<LoaderSample>,
     placed: &[(u64, Loader)],
@@ -82,7 +83,7 @@ pub(super) fn add(
     if name.is_none() && loaders.iter().any(pytorch) {
         return;
     }
-    // A stage after PyTorch's loader passes on batches that are already counted there.
+    // A stage after PyTorch's loader passes on batches that are already counted in that loader.
     let counted = |loader: &LoaderSample| pytorch(loader) && loader.batches.is_some();
     let counted = loaders.iter().any(counted);
     let taken = main.queue.filter(|_| !counted).map(|(taken, _)| taken);
@@ -112,8 +113,8 @@ pub(super) fn add(
     loader.queue = queue.or(loader.queue);
 }
 
-/// Makes the loader at `at`, which PyTorch runs without workers, one of threads: they run it, and the main thread takes its
-/// batches from them. Its iterator counts the batches.
+/// Turns the loader at `at`, one of PyTorch's without workers, into one of threads: they run it, and the main thread
+/// takes its batches from them. Its iterator counts the batches.
 fn load_in_threads(
     loaders: &mut Vec<LoaderSample>,
     at: usize,
@@ -126,7 +127,7 @@ fn load_in_threads(
     loader.name = name.or(main.behind.map(str::to_owned));
     loader.settings.num_workers = None;
     loader.queue = main.queue.and_then(|(_, queue)| queue);
-    // The threads of a pool of processes only pass on what those load.
+    // If there is a pool of processes, the threads only pass on what those load.
     let by_processes = |loader: &LoaderSample| loader.kind == LoaderKind::Processes;
     let pool = loaders.iter().position(by_processes);
     loaders[at].workers = pool.map_or_else(threads, |pool| mem::take(&mut loaders[pool].workers));
@@ -135,8 +136,9 @@ fn load_in_threads(
     }
 }
 
-/// Whether the loader is PyTorch's: its workers are in the loop of PyTorch's, or its batches are counted. Whoever sends
-/// tensors to another process counts shared memory as they do, so that is none where the main thread takes batches elsewhere.
+/// Whether the loader is PyTorch's: its workers are in the loop of PyTorch's workers, or its batches are counted. Any
+/// process that sends tensors to another one has a count by shared memory, so that does not suffice if the main thread
+/// takes batches elsewhere.
 fn is_pytorch(loader: &LoaderSample, main: &MainSeen) -> bool {
     let by_tensors = |count: BatchCount| {
         count.source == BatchClock::SharedMemory && main.asks == Some(Asks::Site)
@@ -175,7 +177,7 @@ pub(super) fn threads(
     threads
 }
 
-/// Returns polls by what the main thread waited for.
+/// Returns the polls, by the name of what the main thread waited for.
 pub(super) fn by_name(seen: Option<&BTreeMap<&'static str, u64>>) -> BTreeMap<String, u64> {
     let seen = seen.into_iter().flatten();
     seen.map(|(means, polls)| ((*means).to_owned(), *polls))
@@ -250,7 +252,7 @@ mod tests {
         };
         assert!(of("python", [elsewhere(), unseen()]));
         assert!(!of("python", [unseen(), unseen()]));
-        // One that has only begun is outside the loop, too.
+        // A worker that has only just started is outside the loop, too.
         assert!(!of("python", [elsewhere(), in_its_loop()]));
         assert!(!of("pt_data_worker", [elsewhere(), unseen()]));
     }

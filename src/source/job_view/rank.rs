@@ -36,7 +36,7 @@ pub(super) struct RankView {
     /// Whether its program was a Python interpreter when that was first known.
     began_as_python: Option<bool>,
     pub(super) tier: Tier,
-    /// Why the tier could not be found out the last time.
+    /// Why the tier could not be determined the last time.
     pub(super) gap: Option<Gap>,
     pin_thread: Option<Pid>,
     nccl: bool,
@@ -73,7 +73,7 @@ impl RankView {
         }
     }
 
-    /// Whether this process is still the trainer: it has not ended, nor become another program than Python.
+    /// Whether this process is still the trainer: it has not ended, and Python was not replaced by another program.
     pub(super) fn is(&self, now: &Process) -> bool {
         let replaced = self.began_as_python == Some(true) && now.runs_python == Some(false);
         now.key == self.key && now.state != 'Z' && !replaced
@@ -187,7 +187,7 @@ impl RankView {
         polls.since(self.polls_end[0])
     }
 
-    /// Adds the reported waits while the rank reports, else the seen ones: both are in one numbered series.
+    /// Adds the reported waits while the rank reports, else the seen ones. Both are in one numbered series.
     fn take_waits(&mut self, seen: Option<&Tail<Wait>>, reported: Option<&RankReported>) {
         let fresh = reported.is_some_and(|reported| reported.fresh);
         let rows = [
@@ -237,7 +237,7 @@ impl RankView {
             })
         } else {
             let mut known = settings(tree, loader, iterator, seen);
-            // Without the iterator, the thread shows it.
+            // If the iterator is not known, the pinning thread shows it.
             known.pin_memory = known.pin_memory.or(self.pin_thread.map(|_| true));
             known
         };
@@ -307,7 +307,8 @@ impl RankView {
     }
 }
 
-/// PyTorch names the threads that it uses for a group on NCCL; NCCL names its own if `NCCL_SET_THREAD_NAME=1`.
+/// Whether a thread belongs to NCCL by its name. PyTorch names the threads that it uses for a group on NCCL; NCCL names
+/// its own if `NCCL_SET_THREAD_NAME=1`.
 fn is_of_nccl(thread: &str) -> bool {
     thread.starts_with("pt_nccl_") || thread.starts_with("NCCL ")
 }
@@ -330,7 +331,7 @@ fn add_reported(loaders: &mut Vec<LoaderSample>, reported: &RankReported) {
         if reported.fresh || loader.batches.is_none() {
             loader.batches = Some(reported.batches);
         }
-        // Polls are spread over time, reports come once per step: only polls give a share of time.
+        // Polls are spread over time, while reports come once per step: only polls give a share of time.
         let capacity = reported.queue.and_then(|queue| queue.capacity);
         match &mut loader.queue {
             Some(seen) => seen.capacity = seen.capacity.or(capacity),

@@ -51,8 +51,8 @@ impl Reports {
         }
     }
 
-    /// Takes what these processes reported, with gaps for reports that cannot be used and for those that cannot be
-    /// received any more.
+    /// Takes the reports of these processes, with gaps for reports that cannot be used, and one if no more can be
+    /// received.
     pub(super) fn take(
         &mut self,
         ranks: &[ProcessKey],

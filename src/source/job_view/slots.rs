@@ -33,9 +33,9 @@ impl LoaderSlot {
 }
 
 impl Slots {
-    /// Assigns each loader its number: the one that its workers had; else that of the last loader that had the same
-    /// number of workers and is gone, the first of several that ended together; else that of any that is gone; else a
-    /// new one.
+    /// Assigns each loader its number. That is the number that its workers had; else that of the last loader that is
+    /// gone and had the same number of workers (the first of several that ended together); else that of the last one
+    /// that is gone; else a new one.
     pub(super) fn place(&mut self, loaders: &[Loader]) -> Vec<(u64, Loader)> {
         self.times += 1;
         for slot in &mut self.slots {
@@ -74,7 +74,7 @@ impl Slots {
         let workers: BTreeSet<ProcessKey> = loader.workers.iter().copied().collect();
         if let Some(at) = at {
             let slot = &mut self.slots[at];
-            // The guessed pipe of a loader whose first worker is gone would be another one.
+            // If the loader's first worker is gone, a pipe guessed now would be another one: keeps the known one.
             if !loader.pipe_is_seen && slot.is(loader) {
                 loader.pipe = slot.pipe.or(loader.pipe);
             }

@@ -1,4 +1,4 @@
-//! The process that started the only rank. It may be the trainer, and the rank a process of its own that loads for it: from
+//! The process that started the only rank. It may be the trainer, and the rank a process that only loads for it: from
 //! outside, a process whose loader has workers looks like a trainer.
 //!
 //! Does not depend on how the rank hands its batches over.
@@ -10,9 +10,9 @@ use crate::source::clock::Clock;
 use crate::source::process::ProcessReader;
 use crate::units::ProcessKey;
 
-/// Shortest time in which the use of CPUs is compared.
+/// Shortest time over which the use of CPUs is compared.
 const COMPARED: Duration = Duration::from_secs(1);
-/// Share of that time that a main thread is on a CPU if it does more than wait for the end of another process.
+/// Minimum share of that time on a CPU of a main thread that does more than wait for the end of another process.
 const WORKS: f64 = 0.003;
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Starter {
         }
     }
 
-    /// Whether it trains: its main thread works, and the rank with these passes may only load for it. To be called with
+    /// Whether it trains: its main thread works, and the rank with these passes may only load for it. Must be called at
     /// each reading.
     pub(super) fn trains(
         &mut self,
@@ -48,7 +48,7 @@ impl Starter {
         cpu.is_some_and(|cpu| self.works(now, cpu))
     }
 
-    /// Whether its main thread, which has used a CPU for this long until now, does more than wait.
+    /// Whether its main thread does more than wait. `cpu`: the CPU time that this thread has used until `now`.
     fn works(&mut self, now: Duration, cpu: Duration) -> bool {
         let (then, before) = *self.read.get_or_insert((now, cpu));
         let passed = now.saturating_sub(then);
@@ -60,8 +60,8 @@ impl Starter {
     }
 }
 
-/// Whether the rank with these passes through its datasets loads, as far as seen, and was never seen training. Without
-/// Python stacks neither is seen.
+/// Whether the rank may only load: it was seen to load (`passes` through its datasets), and never to train. Without
+/// Python stacks, below T2, neither can be seen.
 fn may_only_load(passes: &[Passes], access: Tier) -> bool {
     let loads = !passes.is_empty() || access < Tier::T2;
     loads && passes.iter().all(|passes| passes.trained == 0)
@@ -86,7 +86,7 @@ mod tests {
         let mut works = |at: u64, cpu: u64| {
             starter.works(Duration::from_millis(at), Duration::from_millis(cpu))
         };
-        // What it used before pipetop came, as for imports, says nothing.
+        // CPU time used before pipetop started, for example for imports, says nothing.
         assert!(!works(0, 9000));
         assert!(!works(500, 9200), "too short");
         assert!(works(1000, 9200));

@@ -56,7 +56,7 @@ impl Counters {
                 let metrics = troubles.ask(FIGURE, answer);
                 self.last = metrics.map(|metrics| means(*from, at, &metrics));
             }
-            // Too early: the next means start at the previous sample.
+            // Too early: the next means still start at the previous sample.
             Some(_) => return self.last,
             None => {}
         }
@@ -102,7 +102,7 @@ fn means(from: Moment, to: Moment, metrics: &[Result<GpmMetricResult, NvmlError>
     }
 }
 
-/// The rate in the unit that the driver names; the header file says MiB/s.
+/// Returns the rate, converted from the unit that the driver names; the header file says MiB/s.
 fn bytes(metric: &GpmMetricResult) -> Option<BytesPerSecond> {
     const MIB: f64 = 1_048_576.0;
     let unit = match metric.metric_info.unit.trim() {

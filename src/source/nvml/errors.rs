@@ -47,7 +47,7 @@ pub(super) struct Troubles {
 }
 
 impl Troubles {
-    /// For a GPU that is divided by MIG, or for a whole one.
+    /// Creates the collection for a GPU that is divided by MIG, or for a whole one.
     pub(super) fn of(mig: bool) -> Self {
         Self {
             mig,
@@ -62,7 +62,7 @@ impl Troubles {
             Err(error) => error,
         };
         let text = error.to_string();
-        // What the GPU or the driver simply does not have is no trouble.
+        // A figure that the GPU or the driver simply does not have is no trouble.
         let (reason, trouble) = match error {
             // No samples newer than those already read.
             NvmlError::NotFound | NvmlError::NoData => return None,
@@ -101,7 +101,7 @@ pub(super) fn open_error(error: &NvmlError, library: Option<&Path>, has_gpu: Opt
         |path| path.display().to_string(),
     );
     let text = error.to_string();
-    // The same message that starts with another name is about a library that this one depends on.
+    // The same message with another name at its start is about a library that this one depends on.
     let absent = text.contains(&format!("{name}: cannot open")) && text.contains("No such file");
     match error {
         // No NVIDIA GPU, so the library is not missing.

@@ -12,9 +12,9 @@ use super::errors::Troubles;
 use crate::sample::Xid;
 use crate::units::Moment;
 
-/// Errors kept, and read at most in one poll.
+/// Maximum number of errors kept, and of errors read in one poll.
 const MAX_XIDS: usize = 16;
-/// The number NVIDIA uses for an error of unknown number.
+/// NVIDIA's number for an error of unknown number.
 const UNKNOWN_XID: u64 = 999;
 
 #[derive(Debug, Default)]

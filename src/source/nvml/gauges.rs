@@ -51,7 +51,7 @@ fn read_memory(device: &Device<'_>, sample: &mut GpuSample, troubles: &mut Troub
         reserved.filter(|reserved| sample.mem_total.is_some_and(|total| *reserved <= total));
 }
 
-/// Why the clock is limited. An idle GPU also has a low clock, but no limit.
+/// Returns why the clock is limited. An idle GPU also has a low clock, but no limit.
 fn throttle_words(bits: u64) -> Vec<String> {
     const WORDS: [(ThrottleReasons, &str); 8] = [
         (ThrottleReasons::SW_POWER_CAP, "power cap"),

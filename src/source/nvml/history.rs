@@ -11,7 +11,7 @@ use super::plausible::percent;
 use crate::sample::GpuSample;
 use crate::units::Moment;
 
-/// At the first poll only the newest samples of this time, in us, are used: older ones belong to an earlier window.
+/// Maximum age, in us, of the samples that are used at the first poll: older ones belong to an earlier window.
 const MAX_AGE_AT_START_US: u64 = 1_000_000;
 /// Largest difference, in us, between the driver's time stamps and the machine's clock at which both are taken for the
 /// same clock.
@@ -70,8 +70,8 @@ impl UtilHistory {
     }
 }
 
-/// Driver time at the start of pipetop: from the machine's clock if the driver uses it, else from the newest sample. A
-/// sample is read a little late, so the largest value of all polls is kept.
+/// Returns the driver time at which pipetop started: from the machine's clock if the driver uses it, else from the
+/// newest sample. A sample is read a little late, so the largest value of all polls is kept.
 fn zero(newest: u64, at: Moment, before: Option<u64>) -> Option<u64> {
     let since = u64::try_from(at.since_start.as_micros()).ok()?;
     let now = now_us(at);

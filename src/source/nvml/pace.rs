@@ -34,7 +34,7 @@ pub(super) enum CallGroup {
     Processes,
     Instances,
     Health,
-    /// The driver measures for 20 ms in each direction.
+    /// Blocks while the driver measures, for 20 ms in each direction.
     Pcie,
     /// The slowest of the usual calls: 2.4 to 4 ms on an H200, at times 24 ms.
     Energy,
@@ -56,7 +56,7 @@ impl CallGroup {
         Self::Energy,
     ];
 
-    /// Shortest period in milliseconds, and part of the allowance in percent.
+    /// Returns the shortest period in milliseconds, and the part of the allowance in percent.
     const fn terms(self) -> (u64, u32) {
         match self {
             Self::Util => (100, 5),
@@ -76,7 +76,7 @@ impl CallGroup {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Turn {
-    /// Time since pipetop started.
+    /// When the next call is due, as time since pipetop started.
     next: Duration,
     made: bool,
     /// Usual cost in seconds. `None` until the second call: the first one wakes the GPU up and reads the whole history.
@@ -93,7 +93,7 @@ pub(super) struct CallSchedule {
 }
 
 impl CallSchedule {
-    /// `gpus` share the allowance.
+    /// Creates the schedule of one of `gpus` GPUs, which share the allowance.
     pub(super) fn new(gpus: u32) -> Self {
         Self {
             allowance: ALLOWANCE / f64::from(gpus.max(1)),

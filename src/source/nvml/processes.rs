@@ -1,5 +1,5 @@
 //! Processes on a GPU: their memory, and their share of its multiprocessors at the driver's last sample of each. Only
-//! compares the PID namespaces of the two lists; does not map PIDs to the job.
+//! determines whether the two lists use the same PID namespace; does not map PIDs to the job.
 
 use std::collections::BTreeMap;
 

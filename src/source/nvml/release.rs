@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-/// First release in which the list is translated; the samples are not.
+/// First release in which the list of processes is translated, but the samples are not.
 const LIST_TRANSLATED: [u32; 3] = [535, 113, 1];
 /// First release in which both are translated.
 const BOTH_TRANSLATED: [u32; 3] = [570, 86, 15];
@@ -19,7 +19,7 @@ pub(crate) fn in_first_namespace(own: &Path) -> Option<bool> {
     Some(namespace == Path::new(FIRST_PID_NAMESPACE))
 }
 
-/// Whether the same number in both lists is the same process.
+/// Whether the same number in both lists means the same process.
 pub(super) fn lists_agree(version: Option<&str>, first_namespace: Option<bool>) -> bool {
     if first_namespace == Some(true) {
         return true;

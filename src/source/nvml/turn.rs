@@ -1,4 +1,4 @@
-//! One call of the performance counters at a time, of all GPUs. Does not call NVML.
+//! Lets only one thread at a time call the performance counters, for all GPUs. Does not call NVML.
 //!
 //! NVML is documented as safe for threads, but its code for these counters is not: with two threads in it at once,
 //! driver 580.159 on an H200 ends the process with a segmentation fault in `nvmlGpmMetricsGet`.

@@ -29,7 +29,7 @@ pub struct ProbeReport {
     pub totals: Reported,
     /// Number of the newest step. `None` before the first.
     pub last_number: Option<u64>,
-    /// Batches that were ready when the trainer asked for one. `None` if no step reported it.
+    /// Number of batches that were ready when the trainer asked for one. `None` if no step reported it.
     pub queue: Option<QueueTally>,
     /// Steps that are not counted because their times are in the future: measured by another clock than the protocol's.
     pub misdated: u64,

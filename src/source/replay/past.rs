@@ -15,7 +15,7 @@ const WHOLE: Duration = Duration::from_mins(5);
 /// a seek.
 const WHOLE_SAMPLES: u64 = 120;
 const WHOLE_BYTES: usize = 8 << 20;
-/// Always read completely: the verdict's window needs it.
+/// Time before the point that is always read completely: the verdict's window needs it.
 const WINDOW: Duration = Duration::from_secs(15);
 
 /// Returns the samples before and at number `to`, from `first` on, and how many of them are sparse.

@@ -32,7 +32,7 @@ pub struct Player {
     interval: Option<Duration>,
     speed: f64,
     paused: bool,
-    /// What was last displayed: a time on the real clock, and the recorded time then.
+    /// When a sample was last displayed, on the real clock, and the recorded time that it showed.
     since: (Duration, Duration),
     /// When samples were last returned, in real time.
     sent: Duration,
@@ -83,7 +83,7 @@ impl Player {
         })
     }
 
-    /// Returns when it must go on, in real time; `None` if nothing is left.
+    /// Returns when [`Self::advance_to`] is due, in real time; `None` if nothing is left.
     pub fn due(&mut self) -> Option<Duration> {
         if self.now.is_none() || !self.commands.is_empty() {
             return Some(Duration::ZERO);
@@ -91,7 +91,7 @@ impl Player {
         Some(self.next_due()?.max(self.sent + MIN_GAP))
     }
 
-    /// Queues a command for the next call of [`Self::go_on`]: all commands until then are one jump.
+    /// Queues a command for the next call of [`Self::advance_to`]: all commands until then are one jump.
     pub fn command(&mut self, command: ReplayCommand) {
         self.commands.push(command);
     }
@@ -132,7 +132,7 @@ impl Player {
             samples.extend(self.advance());
         }
         if self.next_due().is_some_and(|due| due <= real) {
-            // Faster than samples can be read: continue from here as fast as possible.
+            // The replay is faster than samples can be read: continue from here as fast as possible.
             self.anchor(real);
         }
         self.played(false, samples, 0)

@@ -17,7 +17,7 @@ pub enum Seek {
     End,
 }
 
-/// The number of a sample, and the displayed time, which makes several seeks at once add up.
+/// The number of a sample, and the displayed time, which lets several seeks at once add up.
 pub type Position = (u64, Duration);
 
 impl Seek {
@@ -45,7 +45,7 @@ impl Seek {
                 let time = moved(here.1, seconds).clamp(first.1, last.1);
                 let number = samples.at(time)?.clamp(first.0, last.0);
                 if number == here.0 {
-                    // The next sample is farther away than that.
+                    // The next sample is farther away than the seek.
                     step(samples, seconds.signum())
                 } else {
                     Ok((number, time))

@@ -1,5 +1,5 @@
 //! Searches for the job below a command that pipetop launched. The job takes time to start, and another process may
-//! first look like it: launchers load a framework, too.
+//! look like it at first: launchers load a framework, too.
 //!
 //! Does not depend on how a job is watched.
 
@@ -46,7 +46,7 @@ impl LaunchSearch {
         }
     }
 
-    /// Returns the job, if it is not the watched one with these ranks.
+    /// Returns the job, unless it is the one with these ranks, which is `watched` already.
     pub(super) fn search(
         &mut self,
         now: Duration,
