@@ -119,7 +119,7 @@ pub(super) struct Beats {
     /// Beats in which a checkpoint was written; `None` without stacks.
     pub(super) saving: Option<u64>,
     pub(super) not_data: BTreeMap<&'static str, u64>,
-    /// Those of them in which it was ready to run.
+    /// Beats among these in which it was ready to run.
     pub(super) not_data_ready: BTreeMap<&'static str, u64>,
 }
 

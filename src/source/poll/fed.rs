@@ -187,8 +187,8 @@ impl FeedEvidence {
     }
 
     /// Whether the thread may be working on a batch outside the loader. The last stack must show possible work on one,
-    /// and the thread must not be asleep, which may be a step. `stands`: no batch has come for so long that any unknown
-    /// work may be on the next epoch's data.
+    /// and the thread must be running or reading: any other sleep may be a step. `stands`: no batch has come for so
+    /// long that any unknown work may be on the next epoch's data.
     pub(super) fn prepares(&self, blocked: Blocked, stands: bool) -> bool {
         let works = blocked == Blocked::Running || reads(blocked);
         (self.last.prepares && works && !self.last.saves) || (stands && self.is_unknown_work())

@@ -27,7 +27,7 @@ const PERIOD: Duration = Duration::from_millis(10);
 const MAX_PERIOD: Duration = Duration::from_millis(60);
 /// Share of one core that polling may cost for one job.
 const BUDGET: f64 = 0.005;
-/// The same during `AT_FIRST`, for an early verdict.
+/// The share during the first `AT_FIRST` of a job, for an early verdict.
 const BUDGET_AT_FIRST: f64 = 0.03;
 const AT_FIRST: Duration = Duration::from_secs(5);
 /// Share of one core that polling may cost for all jobs that this process watches.

@@ -74,7 +74,7 @@ pub struct MainSeen {
     pub saving: Option<u64>,
     /// Beats in which it waited for something other than a batch.
     pub not_data: BTreeMap<&'static str, u64>,
-    /// Those of them in which it was ready to run.
+    /// Beats among these in which it was ready to run.
     pub not_data_ready: BTreeMap<&'static str, u64>,
     /// How it is known that something other than PyTorch's loaders feeds it; `None` = nothing else was seen.
     pub asks: Option<Asks>,

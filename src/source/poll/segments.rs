@@ -25,7 +25,7 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    /// `process` is the process's folder below a proc root.
+    /// Creates the reader. `process`: the process's folder below a proc root.
     pub(super) fn of(process: &Path) -> Self {
         Self {
             descriptors: process.join("fd"),

@@ -12,9 +12,9 @@ const MIN_CONSECUTIVE: u64 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Spent {
     pub(super) polls: u64,
-    /// Those in the loader.
+    /// Beats in the loader.
     pub(super) waited: u64,
-    /// Those in which a stack showed something that only training does.
+    /// Beats in which a stack showed something that only training does.
     pub(super) trained: u64,
 }
 

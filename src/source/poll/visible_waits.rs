@@ -34,7 +34,7 @@ struct NumberedFile {
 }
 
 impl VisibleWaits {
-    /// `process`: the trainer's folder in `/proc`.
+    /// Creates the state. `process`: the trainer's folder in `/proc`.
     pub(super) fn of(process: &Path) -> Self {
         Self {
             descriptors: process.join("fd"),

@@ -54,7 +54,7 @@ pub(super) struct OtherStack {
     pub(super) thread: Option<Pid>,
     pub(super) frames: Vec<Frame>,
     pub(super) objects: Vec<usize>,
-    /// Those of `objects` that are queues.
+    /// The queues among `objects`.
     pub(super) queues: Vec<usize>,
 }
 

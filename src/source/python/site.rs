@@ -441,7 +441,7 @@ mod tests {
             ("mtqw", "mts"),
             // A function around the queue.
             ("mtfqw", "mt"),
-            // An iterator that runs no Python, and one that calls a function: `map`, say.
+            // An iterator that runs no Python, and one that calls a function, such as `map`.
             ("mt!", "mts"),
             ("mt!fw", "mts"),
             ("mt!ew", "mts"),

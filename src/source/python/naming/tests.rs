@@ -64,7 +64,7 @@ fn only_the_select_of_an_event_loop_is_idle() {
         "/site/ipykernel_launcher.py:<module>",
     ];
     assert_eq!(idle(&kernel), Some(CELLS));
-    // Any other program's, whatever it awaits.
+    // The event loop of any other program, whatever it awaits.
     let program = [&kernel[..3], &["/home/me/train.py:<module>"]].concat();
     assert_eq!(idle(&program), Some(EVENTS));
     // In a cell.
@@ -104,7 +104,7 @@ fn a_loader_in_the_dataset_of_another_is_within_it() {
     assert_eq!(outer(&thrice), Some(11));
 }
 
-/// Its iterator is a subclass of PyTorch's, with functions of its own and of that.
+/// torchdata's iterator is a subclass of PyTorch's: some functions on the stack are its own, others are PyTorch's.
 #[test]
 fn the_loader_of_torchdata_is_one_of_pytorch() {
     let stack = [
