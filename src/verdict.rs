@@ -136,8 +136,8 @@ pub struct WorkerAdvice {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Expected {
     pub workers: u32,
-    /// Share of wall time that the main thread would wait. The interval is that of the wait measured now; it does not
-    /// include that load times vary.
+    /// Share of wall time that the main thread would wait. The interval reflects the uncertainty of the wait measured
+    /// now, but not that load times vary.
     pub wait: Interval,
     pub batches_per_s: f64,
 }
@@ -176,8 +176,8 @@ impl Missing {
     }
 }
 
-/// Progress of the warm-up: first to the minimum for any verdict; then, if the shares are not clear, to what is enough
-/// for one anyway.
+/// Progress of the warm-up: first towards the minimum for any verdict; then, if the shares are not clear, towards the
+/// amount at which a verdict is given anyway.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WarmingUp {
     pub batches: Option<u64>,

@@ -33,12 +33,12 @@ pub(super) fn advice_of_all(
         return of_one(context, found, stall);
     };
     let in_validation = found == Some(Cause::Validation);
-    // Less would gain little, and whose wait it was is known from polls.
+    // A shorter wait would gain little, and is uncertain: polls decide which loader it was for.
     let waited_for = |loader: &LoaderRates| loader.wait.is_some_and(|wait| wait.0 >= MODERATE);
     let others = others.into_iter().filter(|loader| waited_for(loader));
     let main_too = !in_validation || waited_for(main);
     let mut all: Vec<_> = main_too.then_some(main).into_iter().chain(others).collect();
-    // Which of the loaders is that of the validation is not always known.
+    // It is not always known which loader belongs to validation.
     if in_validation && !all.iter().any(|loader| loader.validates) {
         return of_one(context, found, stall);
     }
@@ -67,7 +67,7 @@ pub(super) fn advice_of_all(
             titled.enumerate()
         })
         .collect();
-    // What helps each loader most comes before what also helps one of them.
+    // The first advice for every loader comes before the second for any.
     lines.sort_by_key(|(place, _)| *place);
     lines.into_iter().map(|(_, line)| line).collect()
 }
@@ -131,12 +131,12 @@ fn advice(
     }
 }
 
-/// Returns advice if each epoch begins with a wait. It is useful in addition to that for another cause.
+/// Returns advice if each epoch begins with a wait. It is given in addition to the advice for a cause.
 fn each_epoch(context: &Context<'_>) -> Option<String> {
     keep_workers(context).or_else(|| longer_epochs(context))
 }
 
-/// Returns advice if what the trainer waits for is the first batch of each epoch, although its workers are kept.
+/// Returns advice if the trainer mostly waits for the first batch of each epoch, although its workers are kept.
 fn longer_epochs(context: &Context<'_>) -> Option<String> {
     let first = most_of_the_wait(context, context.rank.first_batches)?;
     let kept = context.loader?.settings.persistent_workers == Some(true);
@@ -147,7 +147,7 @@ fn longer_epochs(context: &Context<'_>) -> Option<String> {
     })
 }
 
-/// Returns what to know before workers are added that sleep for most of their busy time: it is not seen for what.
+/// Returns a warning about adding workers if they sleep for much of their busy time: what they wait for is not seen.
 fn may_share_a_limit(context: &Context<'_>) -> Option<String> {
     let asleep = context.of_busy(|worker| worker.asleep);
     let asleep = asleep.filter(|share| share.0 >= MIN_SHARE_OF_BUSY)?;
@@ -186,17 +186,17 @@ fn larger_reserve_advice(situation: &Situation<'_>) -> Vec<String> {
     };
     let busy = situation.context.mean_share(|worker| worker.busy);
     let slow = busy.is_none_or(|busy| busy.0 >= MODERATE);
-    // Shares of the time alone are too little to say how fast loading is.
+    // Without both times, it is not known how fast loading is.
     let (Some(_), Some(step_ms)) = situation.context.load_and_step() else {
         return vec![];
     };
     // A reserve that is never used up is large enough.
     let empty = situation.context.queue_empty_at_most();
     let enough = empty.is_some_and(|empty| empty.0 < MODERATE);
-    // Its times are off where the window cuts it: one that mostly waits is not loaded fast enough.
+    // The window may cut a validation, so its load and step times are inexact: if it mostly waits, loading is too slow.
     let validation = situation.context.rank.validation;
     let waits = validation.is_some_and(|it| it.waiting.0 >= MIN_SHARE_OF_WAIT * it.time.0);
-    // Workers that are idle all the time do not make slow batches, and no reserve reaches into the next epoch.
+    // Workers that are almost always idle are not slow, and a reserve does not extend into the next epoch.
     if enough
         || longer_epochs(situation.context).is_some()
         || !slow
@@ -223,8 +223,8 @@ fn larger_reserve_advice(situation: &Situation<'_>) -> Vec<String> {
     reserve.into_iter().chain(any_order).collect()
 }
 
-/// Returns the gain of batches in reserve for this many seconds more. `None` if it is too small: no reserve covers waits that
-/// are much longer.
+/// Returns the gain from a reserve that lasts this many seconds longer. `None` if it is too small, as for waits that
+/// are much longer than that.
 fn covered(situation: &Situation<'_>, seconds: f64) -> Option<String> {
     let part = match situation.context.rank.wait_seconds {
         Some(length) if length > seconds => seconds / length,

@@ -5,33 +5,33 @@ use super::level::SLIGHT;
 use crate::model::rates::{RankRates, WorkerRates};
 use crate::units::{Share, mean};
 
-/// Part of the waits from which on one explanation counts for all of them.
+/// Minimum part of the waits that an explanation must cover to count for all of them.
 pub(super) const MIN_SHARE_OF_WAIT: f64 = 0.5;
 
-/// Part of the workers' busy time from which on one kind of sleep is what slows them down.
+/// Minimum part of the workers' busy time for one kind of sleep to count as what slows them down.
 pub(super) const MIN_SHARE_OF_BUSY: f64 = 0.4;
 
-/// From this share of the time on, workers have no time left: nothing but more or quicker ones would yield more.
+/// Minimum busy share at which workers have no time left: only more or faster workers would yield more.
 pub(super) const ALL_BUSY: f64 = 0.9;
 
-/// Share of busy time runnable but not running, from which on CPUs are short.
+/// Minimum share of busy time, runnable but not running, that shows a shortage of CPUs.
 pub(super) const DELAYED: f64 = 0.3;
 
 /// Share of the workers' busy time on a CPU or waiting for one, below which CPUs are not the bottleneck.
 pub(super) const MOSTLY_CPU: f64 = 0.5;
 
-/// Returns `part` if it is most of the time that the trainer waits. Both are shares of the time.
+/// Returns `part`, a share of the time, if it is most of the time that the trainer waits.
 pub(super) fn most_of_the_wait(context: &Context<'_>, part: Option<Share>) -> Option<Share> {
     most_of_the_wait_of(context.rank, part)
 }
 
-/// Returns the waits for batches that another rank reads and sends, if they are most of the time that this one waits.
+/// Returns the share of time that the rank waits for batches from another rank, if that is most of its waits.
 pub(super) fn dispatched(rank: &RankRates) -> Option<Share> {
     most_of_the_wait_of(rank, rank.dispatched)
 }
 
-/// Returns the time in which a main thread that loads its batches itself waits for the network, if that is most of its
-/// waits.
+/// Returns the share of time that a main thread which loads its batches itself waits for the network, if that is most
+/// of its waits.
 pub(super) fn network_in_main(context: &Context<'_>) -> Option<Share> {
     let share = context.rank.network.filter(|_| context.loads_in_main());
     most_of_the_wait(context, share)
@@ -42,18 +42,19 @@ fn most_of_the_wait_of(rank: &RankRates, part: Option<Share>) -> Option<Share> {
     part.filter(|_| of_wait.0 >= MIN_SHARE_OF_WAIT)
 }
 
-/// Returns whether what the main thread does for batches that are ready, `part` of the time, is slow for lack of something
-/// else.
+/// Whether something else slows down the main thread's work on ready batches, which takes `part` of the time: a
+/// shortage of CPUs, stopped or fully busy workers, or a disk.
 pub(super) fn is_held_up(context: &Context<'_>, part: Share) -> bool {
     // A trainer without a CPU receives slowly, and workers without one answer slowly. So do workers that wait for a
-    // disk in a page fault: the thread that answers needs the GIL, which the faulting one holds.
+    // disk in a page fault: the thread that answers needs the GIL, which the faulting thread holds.
     let delay = context.rank.main_run_delay;
     let trainer = delay.is_some_and(|delay| delay.0 >= part.0 / 2.0);
     let workers = delayed(context).is_some_and(|delay| delay.0 >= DELAYED);
-    // Busy all the time, they are the limit however long it takes to receive: what computes in Python holds the GIL, too.
+    // Workers that are always busy are the limit, however long receiving takes: Python code that computes holds the
+    // GIL, too.
     let busy = context.mean_share(|worker| worker.busy);
     let no_time_left = busy.is_some_and(|busy| busy.0 >= ALL_BUSY);
-    // Nor does one answer that is stopped.
+    // A stopped worker does not answer at all.
     let stopped = |worker: &WorkerRates| worker.stopped.is_some_and(|stopped| stopped.0 >= SLIGHT);
     let stopped = context.workers().iter().any(stopped);
     trainer || workers || stopped || no_time_left || mostly_disk(context).is_some()
@@ -97,12 +98,12 @@ pub(super) fn mostly_disk(context: &Context<'_>) -> Option<Share> {
         .filter(|share| share.0 >= MIN_SHARE_OF_BUSY)
 }
 
-/// Returns the major page faults per second of one worker, if it reads mapped files (Arrow, safetensors, memmap): it
-/// fetches bytes from disk without read calls. `None` if workers do not, or if that is not known.
+/// Returns the mean major page faults per second of a worker, if the workers read mapped files (Arrow, safetensors,
+/// memmap): they fetch bytes from disk without read calls. `None` if they do not, or if that is not known.
 pub(super) fn mapped_reads(context: &Context<'_>) -> Option<f64> {
     /// Minimum number of faults per second: a disk that needs 0.1 s for one fault is slow enough to wait for.
     const MANY_FAULTS: f64 = 10.0;
-    /// Maximum share of bytes by read calls in the bytes from disk.
+    /// Maximum ratio of the bytes from read calls to the bytes from disk.
     const BY_CALLS: f64 = 0.1;
     let of =
         |figure: fn(&WorkerRates) -> Option<f64>| mean(context.workers().iter().filter_map(figure));

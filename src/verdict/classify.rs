@@ -10,18 +10,19 @@ use super::{Interval, Kind};
 use crate::sample::{LoaderKind, SYNCHRONIZE};
 use crate::units::Share;
 
-/// Share of the time from which on an empty queue shows that batches come no faster than they are taken.
+/// Minimum share of time with an empty queue that shows that batches come no faster than they are taken.
 const EMPTY: f64 = 0.5;
 
-/// So much more time in waits than in which a batch was lacking, or was made, is not possible.
+/// Amount by which the share of waits must exceed the share of time without a ready batch, or with a batch being made,
+/// for these signals to contradict each other.
 const TOO_MUCH: f64 = 0.25;
 
-/// Returns the share of the time lost to data: waits in which the GPU is idle, too. Without a GPU signal, and if
-/// nothing runs on the device while the trainer waits, that is the waits.
+/// Returns the share of the time lost to data: waits during which the GPU is idle, too. Without a GPU signal, or if
+/// nothing runs on the device while the trainer waits, all waits are lost.
 ///
-/// If the job's own events on the device report it, that is the share. If waits and idle time are known piece by piece,
-/// their overlap is bounded piece by piece. It is bounded as a whole, too: at least what both must share, at most the
-/// smaller of them.
+/// If the job's own device events report the share, it is taken from them. If waits and idle time are known piece by
+/// piece, so are the bounds of their overlap. The totals bound it, too: at least the time that both must have in
+/// common, at most the smaller of the two.
 pub(super) fn stall(context: &Context<'_>, waits: Waits) -> Interval {
     let wait = waits.estimate();
     let (below, above) = (wait.share.0 - wait.low.0, wait.high.0 - wait.share.0);
@@ -39,7 +40,7 @@ pub(super) fn stall(context: &Context<'_>, waits: Waits) -> Interval {
     let least = |wait, synchronized| context.least_overlap(wait, synchronized, rest);
     let least_of_all = least(wait.low, context.rank.synchronized_at_least);
     if let (Some(overlap), Some(pieces)) = (context.overlap(), context.overlap_of_pieces()) {
-        // The overlap may be that of a few more waits than the window has.
+        // The overlap may include a few more waits than the window has.
         let share = likely(overlap.low, overlap.high).0.min(wait.share.0);
         let share = Share(share);
         let low = (pieces.low.0 - below).max(least_of_all.0).min(share.0);
@@ -74,7 +75,7 @@ pub(super) fn kind(context: &Context<'_>, proof: Waits) -> Kind {
         };
     };
     let rests = idle.0 >= MODERATE;
-    // The GPU is idle at other times than those lost to data.
+    // The GPU is idle for much of the time that is not lost to data.
     let elsewhere = idle.0 - stall(context, proof).share.0 >= HIGH;
     let lacked = context.without_data().unwrap_or(wait.share);
     if lacked.0 < MODERATE && idle.0 >= HIGH && Cause::Gil.check(context, Kind::HostBound).is_some()
@@ -103,7 +104,7 @@ pub(super) fn kind(context: &Context<'_>, proof: Waits) -> Kind {
     }
 }
 
-/// Returns whether so few of the waits find the GPU without work that no moderate part of the time is lost.
+/// Whether the GPU has work during so much of the waits that less than a moderate share of the time is lost.
 fn waits_are_hidden(context: &Context<'_>) -> bool {
     if let Some(reported) = context.reported_stall() {
         return reported.0 < MODERATE;
@@ -112,17 +113,17 @@ fn waits_are_hidden(context: &Context<'_>) -> bool {
     overlap.is_some_and(|overlap| overlap.high.0 < MODERATE)
 }
 
-/// Returns whether there is hardly a wait, but no reserve either: the queue is empty most of the time.
+/// Whether the queue is empty most of the time: even without waits, the loader then has no reserve.
 fn has_no_reserve(context: &Context<'_>) -> bool {
     context
         .queue_empty_any_source()
         .is_some_and(|empty| empty.0 >= EMPTY)
 }
 
-/// Returns a contradiction between signals that cannot both be right. A trainer that waits for a batch finds the queue
-/// empty, unless another rank sends the batch, bypassing the queue. A known loader of another library may take turns between
-/// several queues, as Grain does between its processes: then the others are not empty. Where the queue cannot be seen, some
-/// worker must be making a batch while the trainer waits.
+/// Returns the contradiction between two signals that cannot both be right. A trainer that waits for a batch finds the
+/// queue empty, unless another rank sends the batch, bypassing the queue. A known loader of another library may take
+/// turns between several queues, as Grain does between its processes: then the others are not empty. Where the queue
+/// cannot be seen, some worker must be making a batch while the trainer waits.
 pub(super) fn contradiction(context: &Context<'_>) -> Option<String> {
     let takes_turns = context
         .loader
@@ -139,7 +140,7 @@ pub(super) fn contradiction(context: &Context<'_>) -> Option<String> {
             )
         });
     }
-    // While workers start and the pinning thread works, nobody needs to make a batch.
+    // While workers start and the pinning thread works, no worker needs to make a batch.
     let parts = [context.rank.startup, context.rank.pinning];
     let without: f64 = parts.into_iter().flatten().map(|part| part.0).sum();
     let busy = some_worker_is_busy(context)?;
@@ -150,8 +151,8 @@ pub(super) fn contradiction(context: &Context<'_>) -> Option<String> {
     })
 }
 
-/// Returns the most that the share of the time can be in which a worker made a batch. `None` unless all batches come from
-/// worker processes of PyTorch's loader that were there and were seen all the time.
+/// Returns an upper bound of the share of time in which any worker made a batch. `None` unless all batches come from
+/// worker processes of PyTorch's loader that existed and were seen for the whole window.
 fn some_worker_is_busy(context: &Context<'_>) -> Option<Share> {
     let loader = context.loader?;
     let alone = context.other_loaders().next().is_none() && loader.gone_seconds.is_none();

@@ -1,5 +1,5 @@
-//! Probability of the verdict: from the interval of the wait share, and from how often verdicts of this kind of access
-//! and recognition were right in the runs of docs/accuracy.csv.
+//! Probability that the verdict is right: from the interval of the wait share, and from how often verdicts with the
+//! same access and the same way of recognising the loader were right in the runs of docs/accuracy.csv.
 
 use super::context::Context;
 use super::level::{MODERATE, SLIGHT};
@@ -10,19 +10,19 @@ use crate::units::Share;
 
 /// Maximum confidence, with every signal seen and in agreement.
 const MAX_CONFIDENCE: f64 = 0.98;
-/// Right verdicts for each that the wait share alone promises, fitted to the runs; a test fits them again. That of T1 is
-/// from earlier runs: all 14 verdicts were right since, too few to raise it.
+/// Ratio of right verdicts to those that the wait share alone predicts, fitted to the runs; a test repeats the fit.
+/// `T1` is from earlier runs: since then all 14 verdicts were right, too few to raise it.
 const T1: f64 = 0.85;
 const PYTORCH: f64 = 1.0;
 const BY_NAME: f64 = 1.0;
 const BY_ITS_PLACE: f64 = 1.0;
-/// Factors that no run has measured: without the right to see what the job waits for, with a GPU that cannot be seen, so
-/// that waits may be hidden behind its work, and with one that contradicts the waits.
+/// Factors that no run has measured: for access that does not show what the job waits for; for a GPU that cannot be
+/// seen, so that its work may hide the waits; and for a GPU that contradicts the waits.
 const T0: f64 = 0.3;
 const UNSEEN_GPU: f64 = 0.9;
 const GPU_DISAGREES: f64 = 0.75;
-/// Maximum error of the wait share seen by polls, compared with what a job measures itself and not counting chance, in
-/// 95 of 100 verdicts (docs/accuracy.md).
+/// Error of the polled wait share that 95 of 100 verdicts do not exceed, compared with the job's own measurement and
+/// not counting chance (docs/accuracy.md).
 const OFF: f64 = 0.02;
 
 /// Returns the probability that `kind` is right. `no_gpu` = the machine has none, so nothing hides the waits.
@@ -66,9 +66,9 @@ fn off(tier: Tier) -> f64 {
     if tier == Tier::T3 { 0.0 } else { OFF }
 }
 
-/// Returns the probability that the wait share is on this kind's side of the threshold. At least a half: a kind that is
-/// decided by other waits or by the GPU may be right for any share. No more where time that may have been waits would make
-/// it another kind: that is no matter of chance.
+/// Returns the probability that the wait share is on this kind's side of the threshold. It is at least one half, since
+/// a kind that is decided by other waits or by the GPU may be right for any share. It is exactly one half where time
+/// that may have been waits could change the kind: no probability is known for that.
 fn side_probability(kind: Kind, wait: Estimate, off: f64) -> f64 {
     let above = |threshold: f64| {
         let distance = wait.share.0 - threshold;
@@ -89,8 +89,8 @@ fn side_probability(kind: Kind, wait: Estimate, off: f64) -> f64 {
     if hides { 0.5 } else { chance.max(0.5) }
 }
 
-/// Returns the share of the normal distribution below `halves` halves of its 95 % interval: the logistic curve, at most
-/// 0.01 off.
+/// Returns the share of the normal distribution below `halves` times half the width of its 95 % interval: a logistic
+/// curve, at most 0.01 off.
 fn normal(halves: f64) -> f64 {
     1.0 / (1.0 + (-1.702 * 1.96 * halves).exp())
 }

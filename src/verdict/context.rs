@@ -12,12 +12,12 @@ use crate::units::{Share, mean};
 use crate::verdict::Evidence;
 use crate::verdict::level::MODERATE;
 
-/// Share of the time below which the workers' busy time is too short to be divided further.
+/// Busy share of the workers below which their busy time is too short to be divided further.
 const MIN_BUSY: f64 = 0.1;
 
-/// Where the loss is taken to be between the least and the most that it can be. A GPU works off what it was given, and
-/// idles first of all while no batch has come: of fifteen jobs on an H200 that lost 5 % and more, by their own CUDA events,
-/// the loss was 0.54 to 1.18 of the way, 0.91 in the median.
+/// Position of the most likely loss between its lower bound (0) and its upper bound (1). A GPU finishes its queued
+/// work, and mostly idles while no batch has come: for fifteen jobs on an H200 that lost 5 % or more by their own CUDA
+/// events, the position was 0.54 to 1.18, with a median of 0.91.
 const LIKELY: f64 = 0.8;
 
 pub(super) struct Context<'a> {
@@ -55,8 +55,8 @@ impl<'a> Context<'a> {
         all.filter(move |loader| Some(loader.id) != own)
     }
 
-    /// Returns the milliseconds that a worker takes for a batch, and those between two batches of the loader minus the
-    /// rank's waits, in the loader's own time.
+    /// Returns the milliseconds that a worker takes for a batch, and the milliseconds from one batch to the next
+    /// without the rank's waits. If the rank has several loaders, both are for this loader alone.
     pub(super) fn load_and_step(&self) -> (Option<f64>, Option<f64>) {
         let step = self.rank.step;
         let loader = self
@@ -86,7 +86,7 @@ impl<'a> Context<'a> {
         Names::known().loader(self.loader?.name.as_deref()?)
     }
 
-    /// Returns whether the workers that are seen only pass on what others load, and their number is no setting.
+    /// Whether visible workers only pass on what others load, so that their number is not a setting.
     pub(super) fn has_fixed_workers(&self) -> bool {
         let mut workers = self.workers().iter();
         let known = self.known_loader();
@@ -105,8 +105,8 @@ impl<'a> Context<'a> {
         self.rank.wait
     }
 
-    /// Returns the share of time that the rank lacked data: its time in the loader, without that in which a batch was
-    /// ready and another thread held the interpreter's lock.
+    /// Returns the share of time that the rank lacked data: its time in the loader, except while a batch was ready but
+    /// another thread held the GIL.
     pub(super) fn without_data(&self) -> Option<Share> {
         let for_gil = self.rank.gil.map_or(0.0, |gil| gil.in_loader.0);
         Some(Share(self.wait()?.share.0 - for_gil).clamped())
@@ -139,21 +139,22 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Returns the share of time at which no batch was ready. `None` if the queue cannot be seen, as with a pinning
-    /// thread, which empties the pipe at once, and if it was not polled over time.
+    /// Returns the share of time without a ready batch. `None` if the queue cannot be seen, as with a pinning thread,
+    /// which empties the pipe at once, or if it is not polled over time but reported once per step.
     pub(super) fn queue_empty(&self) -> Option<Share> {
         let once_a_step = self.loader?.queue?.source == QueueSource::Probe;
         self.queue_empty_any_source().filter(|_| !once_a_step)
     }
 
-    /// Returns the most that it can be: the queue cannot be polled from the end of an epoch until the next one's workers
-    /// are found.
+    /// Returns the upper bound of [`Self::queue_empty`]: the queue cannot be polled from the end of an epoch until the
+    /// workers of the next one are found.
     pub(super) fn queue_empty_at_most(&self) -> Option<Share> {
         self.queue_empty()?;
         Some(self.loader?.queue?.empty_at_most)
     }
 
-    /// Returns the share of time at which no batch was ready, or how often the trainer found none when it requested one.
+    /// Returns the share of time without a ready batch or, if the job reports it, the share of requests that found
+    /// none.
     pub(super) fn queue_empty_any_source(&self) -> Option<Share> {
         let loader = self.loader?;
         let pins = matches!(
@@ -192,13 +193,15 @@ impl<'a> Context<'a> {
             .or_else(|| idle_of(self.inferred_gpu().into_iter()))
     }
 
-    /// Returns the share of time that it did not even copy: while it copies a batch, no data is lacking.
+    /// Returns the share of time that the device neither ran a kernel nor copied: while it copies a batch, it does not
+    /// lack data.
     pub(super) fn gpu_rest(&self) -> Option<Share> {
         let copies = self.gpu().and_then(|gpu| gpu.copies_only);
         Some(Share(self.gpu_idle()?.0 - copies.unwrap_or_default().0).clamped())
     }
 
-    /// Returns the share of time that it ran no kernel, if the job reports it.
+    /// Returns the share of time that the device ran no kernel, as reported by the job. `None` also if the driver shows
+    /// it for the GPUs that the rank certainly uses.
     pub(super) fn reported_idle(&self) -> Option<Share> {
         let busy = self.rank.device.as_ref()?.busy?;
         let read = idle_of(self.known_gpus().into_iter()).is_some();
@@ -218,11 +221,11 @@ impl<'a> Context<'a> {
         (whole && used.gpu.stale_seconds.is_none()).then_some(used.gpu)
     }
 
-    /// Returns the least share of the time that waits of this share and the GPU's `idle` time have in common. The GPU is
-    /// busy while the main thread waits for it, `synchronized` of the time: that is neither.
+    /// Returns a lower bound of the share of time in which the rank waits for data (`wait`) and the GPU is idle
+    /// (`idle`). Neither is the case while the main thread waits for the GPU (`synchronized`), which is then busy.
     ///
-    /// What waits for the GPU also waits for copies that were queued before, in which no kernel runs. They are not known,
-    /// but such a job leaves no work on the GPU when it asks for its next batch.
+    /// A wait for the GPU includes copies that were queued before, during which no kernel runs. Their time is not
+    /// known, but such a job leaves the GPU without work when it asks for its next batch.
     pub(super) fn least_overlap(&self, wait: Share, synchronized: Share, idle: Share) -> Share {
         // Of several GPUs, one may be idle while another one is waited for.
         let synchronized = self.gpu().map_or(0.0, |_| synchronized.0);
@@ -230,8 +233,8 @@ impl<'a> Context<'a> {
         Share(least.clamp(0.0, wait.0.min(idle.0).max(0.0)))
     }
 
-    /// Returns the overlap of the rank's waits and the idle time of its GPU, as narrow as is known. `None` also if the
-    /// waits that were seen one by one differ from those that were counted.
+    /// Returns the narrowest known bounds of the overlap of the rank's waits and its GPU's idle time. `None` also if
+    /// the waits that were seen one by one differ from those that were counted.
     pub(super) fn overlap(&self) -> Option<Overlap> {
         let found = self.overlap_of_pieces()?;
         let synchronized = self.rank.time_not_for_data(SYNCHRONIZE);
@@ -240,7 +243,7 @@ impl<'a> Context<'a> {
         Some(Overlap { low, ..found })
     }
 
-    /// Returns the same, by the pieces of the GPU's history alone.
+    /// Returns the same bounds from the pieces of the GPU's history alone.
     pub(super) fn overlap_of_pieces(&self) -> Option<Overlap> {
         const SAME: f64 = 0.1;
         /// Minimum share of the window that must be covered.
@@ -278,8 +281,8 @@ impl<'a> Context<'a> {
         self.reported_idle().is_some() && device.is_some_and(|device| device.rests_with_each_step)
     }
 
-    /// Returns the share of time that the main thread was seen in functions whose names match, for example
-    /// `all_reduce (torch)`. No function is known of polls at which it waited for a batch or received one.
+    /// Returns the share of time that the main thread was seen in functions whose names match, for example `all_reduce
+    /// (torch)`. Polls at which it waited for a batch or received one name no function.
     pub(super) fn time_in(&self, is_one: impl Fn(&str) -> bool) -> Share {
         time_in(self.rank, is_one)
     }
@@ -354,12 +357,12 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Returns where the loss is most likely between these.
+/// Returns the most likely loss between its bounds.
 pub(super) fn likely(least: Share, most: Share) -> Share {
     Share(least.0 + LIKELY * (most.0 - least.0))
 }
 
-/// Returns the share of time in functions whose name `is_one`, of any rank.
+/// Like [`Context::time_in`], for any rank.
 pub(super) fn time_in(rank: &RankRates, is_one: impl Fn(&str) -> bool) -> Share {
     let seen = rank.activity.iter();
     let seen = seen.filter(|activity| is_one(&activity.name));

@@ -11,19 +11,20 @@ use crate::model::Oscillation;
 use crate::model::rates::{JobRates, RankRates};
 use crate::units::Share;
 
-/// Share from which on a part of the GPU is what limits it.
+/// Minimum use of a part of the GPU for it to count as the limit.
 const NEAR: f64 = 0.6;
-/// Shares below which a GPU that is never without a kernel is far from filled.
+/// Use of the multiprocessors and of the memory bandwidth below which a GPU that always runs a kernel is far from
+/// filled.
 const FEW_MULTIPROCESSORS: f64 = 0.5;
 const LITTLE_MEMORY: f64 = 0.3;
 /// Maximum use of multiprocessors and memory by kernels of collectives: they take a fraction of the multiprocessors and
-/// hardly any memory bandwidth.
+/// little memory bandwidth.
 const COLLECTIVE: f64 = 0.3;
 /// Minimum share of the time that the main thread is in collectives.
 const MIN_COLLECTIVES: f64 = 0.2;
 /// Minimum share of time with a kernel.
 const BUSY: f64 = 0.8;
-/// Correlation of waits and idle time from which on they coincide, and below which they do not.
+/// Correlation of waits and idle time above which they coincide, and below which they do not.
 const CORRELATED: f64 = 0.5;
 const UNCORRELATED: f64 = 0.3;
 
@@ -39,7 +40,7 @@ const COLLECTIVES: [&str; 8] = [
     "_reduce_scatter_base",
 ];
 
-/// Returns what limits a GPU that is hardly ever without a kernel. `None` if its counters do not show it, or show no
+/// Returns what limits a GPU that runs a kernel almost all the time. `None` if its counters do not show it, or show no
 /// limit.
 pub(super) fn limit(context: &Context<'_>) -> Option<Limit> {
     let counters = context.gpu()?.counters;
@@ -74,14 +75,14 @@ pub(super) fn time_in_collectives(job: &JobRates, rank: &RankRates) -> Share {
 /// Returns the share of time in which a rank's main thread is in `backward` and nothing of the rank runs, although CPUs
 /// are free: there, the hooks of `DistributedDataParallel` wait for the other ranks.
 fn blocked_in_backward(job: &JobRates, rank: &RankRates) -> Share {
-    // Ranks that were not started by a launcher do not say how many they are.
+    // Without a launcher, ranks do not have the number of ranks in their environment.
     let several = rank.world_size.map_or(job.ranks.len() > 1, |size| size > 1);
     let blocked = in_backward(rank).filter(|_| several).unwrap_or_default();
     Share(blocked.0 * scarcity_of_cpus(rank).complement().0)
 }
 
-/// Returns the share of time in which a rank's main thread is in `backward` and nothing of the rank runs because another
-/// thread or rank, which it waits for, has no CPU: that is a slow step, whatever slows it.
+/// Returns the share of time in which a rank's main thread is in `backward` and nothing of the rank runs because the
+/// thread or rank that it waits for has no CPU. That time counts as a slow step.
 pub(super) fn starved_in_backward(rank: &RankRates) -> Share {
     let blocked = in_backward(rank).unwrap_or_default();
     Share(blocked.0 * scarcity_of_cpus(rank).0)
@@ -96,15 +97,16 @@ fn in_backward(rank: &RankRates) -> Option<Share> {
     Some(Share(time.0.min(rank.blocked?.0)))
 }
 
-/// Returns how much of a wait for other threads and ranks is put down to a lack of CPUs: nothing if the main thread gets
-/// one at once, all if it waits for one at least as long as it runs. The others wait as long, one after the other.
+/// Returns the part of a wait for other threads and ranks that is attributed to a shortage of CPUs: none if the main
+/// thread gets a CPU at once, all if it waits for one at least as long as it runs. The others are assumed to wait as
+/// long as it does, one after the other.
 fn scarcity_of_cpus(rank: &RankRates) -> Share {
     let lacked = rank.main_run_delay.unwrap_or_default().0;
     let used = rank.main_cpu.unwrap_or_default().0;
     Share::of(lacked, used).unwrap_or_default()
 }
 
-/// Also applies if no GPU is seen: ranks on CPUs wait for each other, too.
+/// Returns the fact that the main thread is in collectives. Needs no GPU: ranks on CPUs wait for each other, too.
 pub(super) fn in_collectives(context: &Context<'_>) -> Option<Evidence> {
     let share = time_in_collectives(context.job, context.rank);
     (share.0 >= MIN_COLLECTIVES).then(|| {
@@ -114,7 +116,7 @@ pub(super) fn in_collectives(context: &Context<'_>) -> Option<Evidence> {
     })
 }
 
-/// The other ranks wait for the one that waits least itself.
+/// Returns the words for the last rank to arrive: the one that waits least itself. Empty if none stands out.
 fn last_rank_suffix(context: &Context<'_>, own: Share) -> String {
     const MIN_DIFFERENCE: f64 = 0.2;
     let ranks = context.job.ranks.iter();
@@ -137,8 +139,8 @@ fn nccl(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
         .then(|| Evidence::new("nccl-threads", true, 1.0, None, text))
 }
 
-/// Detects a job of several ranks whose GPU is always busy but hardly active. For ranks that were not started by a
-/// launcher, NCCL's threads show that there are others.
+/// Detects a job of several ranks whose GPU is always busy but hardly active. Without a launcher, NCCL's threads show
+/// that there are several ranks.
 fn kernels_of_collectives(context: &Context<'_>) -> Option<Evidence> {
     let several = context
         .rank
@@ -168,7 +170,7 @@ pub(super) fn facts(context: &Context<'_>, kind: Kind, limit: Option<Limit>) -> 
     facts.into_iter().flatten().collect()
 }
 
-/// Returns how much of the waits finds the GPU without work.
+/// Returns the part of the trainer's waits during which the GPU is idle.
 fn overlap(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     const MAJORITY: f64 = 0.5;
     let (lost, waited) = match (context.reported_stall(), context.overlap()) {
@@ -186,7 +188,7 @@ fn overlap(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     Some(Evidence::new("overlap", supports, part.0, MAJORITY, text))
 }
 
-/// Users know this as "100 %, then 0 %, again and again".
+/// Returns the fact that the GPU oscillates. Users know this as "100 %, then 0 %, again and again".
 fn swing(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     let found: Oscillation = context.gpu()?.swing?;
     let about = if found.regular {
@@ -225,7 +227,7 @@ fn swing(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
         Kind::HostBound | Kind::CommunicationBound | Kind::Balanced => {
             (false, if slow || together { related } else { text })
         }
-        // Its idle times are outside of the window.
+        // The idle times of a slow oscillation are outside of the window.
         Kind::ComputeBound if slow => (false, related),
         _ => return None,
     };

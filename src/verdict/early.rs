@@ -1,9 +1,9 @@
 //! Decides when there is enough for a verdict: at once if it is clear, else when enough was seen to give it anyway.
 //!
 //! A verdict is clear if it would be the same for all values of the wait share and the GPU's idle share in their
-//! intervals. These intervals ([`Bounds`]) allow for judging again and again. They do not cover a period that is longer
-//! than the time observed; so a job counts as fed only with a reserve: a queue that is not empty, and workers with time
-//! to spare.
+//! intervals. These intervals ([`Bounds`]) are wide enough to be judged repeatedly. They do not cover a period that is
+//! longer than the time observed, so a job counts as fed only with a reserve: a queue that is not empty, and workers
+//! with time to spare.
 
 use super::classify::kind;
 use super::context::Context;
@@ -30,8 +30,9 @@ pub(super) const JOINT_LEVEL: f64 = 0.975;
 
 /// Workers busy for less than this share of the time have time to spare.
 const MAX_BUSY: f64 = 0.9;
-/// Share of time that a queue with a reserve may be empty, how full it must be if no worker is seen, and if all seem busy:
-/// some loaders' workers wait at a full queue as if they were loading.
+/// For a queue with a reserve: the maximum share of time that it is empty; the minimum occupancy if no worker is seen;
+/// and the minimum occupancy if all workers seem busy, since those of some loaders look as if they were loading while
+/// they wait at a full queue.
 const EMPTY: f64 = 0.1;
 const FULL: f64 = 0.5;
 const ALWAYS_FULL: f64 = 0.95;
@@ -42,7 +43,7 @@ pub(super) fn is_enough(progress: &Progress) -> bool {
     seconds(progress) >= SECONDS_ENOUGH && batches.is_none_or(|batches| batches >= BATCHES_ENOUGH)
 }
 
-/// Returns whole seconds, as they are shown: samples come a little early or late, and `--for 10s` is enough.
+/// Returns whole seconds, as they are shown: samples come a little early or late, and `--for 10s` must be enough.
 fn seconds(progress: &Progress) -> f64 {
     (progress.seconds + LATE).floor()
 }
@@ -81,10 +82,10 @@ pub(super) fn is_clear(context: &Context<'_>, progress: &Progress, kind: Kind) -
         Kind::ComputeBound => is_fed(context, progress),
         // Without a GPU the kind depends on single polls of what the main thread waits for.
         Kind::HostBound => context.gpu_idle().is_some() && is_fed(context, progress),
-        // The others are between two kinds, or depend on single polls.
+        // The other kinds lie between two kinds, or depend on single polls.
         _ => false,
     };
-    // Waits are seen where batches are not counted; that there are none takes longer to know.
+    // Waits are seen even if batches are not counted, but the absence of waits takes longer to establish.
     let counted = context.rank.step.batches.is_some() || kind == Kind::DataBound;
     let ends = [|ends: Bounds| ends.low, |ends: Bounds| ends.high];
     let everywhere = || {
@@ -103,8 +104,8 @@ fn idle_has_ends(context: &Context<'_>) -> bool {
     !read || gpus.all(|used| used.instance().is_none() && used.gpu.early_idle.is_some())
 }
 
-/// Returns the kind at these ends of the intervals. `None` if an interval is not known. A rank that waits for data is
-/// enough for `data-bound`: the other ranks keep their shares then.
+/// Returns the kind at these ends of the intervals. `None` if an interval is not known. One rank that waits for data is
+/// enough for `data-bound`, so the other ranks then keep their shares.
 fn kind_at(
     context: &Context<'_>,
     expected: Kind,
@@ -144,7 +145,7 @@ fn kind_at(
     Some(kind(&context, Waits::of(&context, progress)?))
 }
 
-/// Returns whether the loader has a reserve and the main thread waits for hardly anything else.
+/// Returns whether the loader has a reserve and the main thread waits for almost nothing else.
 fn is_fed(context: &Context<'_>, progress: &Progress) -> bool {
     // If workers are restarted with each epoch, a wait for them may come soon.
     let epoch = progress
@@ -159,7 +160,7 @@ fn is_fed(context: &Context<'_>, progress: &Progress) -> bool {
 fn has_reserve(context: &Context<'_>) -> bool {
     let queue = context.loader.and_then(|loader| loader.queue);
     if context.loader.map(|loader| loader.kind) == Some(LoaderKind::PytorchMain) {
-        // It makes each batch when it is needed: there is nothing that could run empty.
+        // This loader makes each batch when it is needed: there is nothing that could run empty.
         return true;
     }
     let busy = context.mean_share(|worker| worker.busy);

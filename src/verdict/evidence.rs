@@ -139,8 +139,8 @@ fn gpu(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     Some(Evidence::new("gpu-idle", supports, idle.0, HIGH, text))
 }
 
-/// Returns what a GPU that is seldom idle says of waits that cannot be seen. Not for one of several ranks: a collective
-/// keeps the GPU busy while another rank waits for data.
+/// Returns the upper bound that a seldom idle GPU sets for waits that cannot be seen. `None` for one of several ranks:
+/// a collective keeps the GPU busy while another rank waits for data.
 pub(super) fn at_most_lost(context: &Context<'_>) -> Option<Evidence> {
     let alone =
         context.job.ranks.len() == 1 && context.rank.world_size.is_none_or(|size| size == 1);
@@ -176,7 +176,8 @@ fn other_waits(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     })
 }
 
-/// Without a GPU that shows that it is idle, a step slowed down by Python's lock looks like a computing one.
+/// Returns the waits for the GIL as a fact against the kind: without a GPU that shows idle time, a step that the lock
+/// slows down looks like computing.
 fn gil(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     let slow_step = matches!(kind, Kind::ComputeBound | Kind::Balanced);
     let waits = Cause::Gil
@@ -188,7 +189,8 @@ fn gil(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     })
 }
 
-/// Returns that the loader's figures are from the epoch before: between two epochs there may be no loader.
+/// Returns the missing signal if the loader's figures are from the previous epoch: between two epochs there may be no
+/// loader.
 pub(super) fn earlier_epoch(context: &Context<'_>) -> Option<Missing> {
     let loader = context
         .loader

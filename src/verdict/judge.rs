@@ -26,10 +26,10 @@ use crate::units::{ProcessKey, Share};
 
 /// Number of judgements in a row in which a new kind, cause or rank must hold before it replaces the old one.
 const MIN_TIMES: u32 = 2;
-/// Id of the fact that no batch was taken, for how many seconds.
+/// Id of the evidence for a lack of progress; its value is the seconds without a batch.
 pub(super) const NO_PROGRESS: &str = "no-progress";
 
-/// What may change only after several judgements.
+/// The parts of a verdict that may change only after several judgements: kind, cause and rank.
 type VerdictKey = (Kind, Option<Cause>, Option<ProcessKey>);
 
 /// Judges repeatedly, and changes its verdict only after several judgements.
@@ -77,7 +77,7 @@ impl Judge {
             verdict_key(previous) != verdict_key(&fresh)
                 && is_settled(previous.kind)
                 && is_settled(fresh.kind)
-                // That a job stalls, or moves again, is shown at once.
+                // A stall, and its end, are shown at once.
                 && previous.kind != Kind::Stalled
                 && fresh.kind != Kind::Stalled
         });
@@ -106,8 +106,8 @@ pub fn assess(rates: Option<&Rates>, progress: &Progress, gaps: &[Gap]) -> Verdi
     assess_after(None, rates, progress, gaps)
 }
 
-/// Returns the same, given the verdict before: its kind is kept as long as it is the most likely one, and its rank as
-/// long as no other loses clearly more.
+/// Returns the verdict on one window, given the previous verdict. If the most likely kind is still the previous one, it
+/// is kept even where it is unclear; the previous rank is kept as long as no other loses clearly more.
 fn assess_after(
     previous: Option<&Verdict>,
     rates: Option<&Rates>,
@@ -166,8 +166,8 @@ fn is_settled(kind: Kind) -> bool {
     !matches!(kind, Kind::WarmingUp | Kind::Unknown)
 }
 
-/// Returns the verdict on what was seen so far, however little that is. `missing` comes with whether the machine has no
-/// GPU.
+/// Returns the verdict on what was seen so far, however little that is. The pair holds the missing signals, and whether
+/// the machine has no GPU.
 fn judged(
     context: &Context<'_>,
     progress: &Progress,
@@ -176,7 +176,7 @@ fn judged(
 ) -> Verdict {
     let rank = context.rank;
     let Some(wait) = rank.wait else {
-        // The main thread was polled, but it is not known at all whether it was in a loader.
+        // The main thread was polled, but nothing shows whether it was in a loader.
         let why = (rank.waiting.is_some())
             .then(|| was_stopped(context).unwrap_or_else(|| unseen(context)));
         return unknown(context, progress, missing, why);
@@ -188,7 +188,7 @@ fn judged(
     }
     let Some(waits) = Waits::of(context, progress) else {
         let mut verdict = unknown(context, progress, missing, Some(unseen(context)));
-        // Waits that would not have been seen are not zero.
+        // If waits would not have been seen, their share is unknown, not zero.
         verdict.wait = None;
         return verdict;
     };
@@ -200,7 +200,8 @@ fn judged(
     let kind = kind(context, waits);
     let unclassified = || unclassified_cpu(context).or_else(|| nothing_runs(context));
     let unseen = match kind {
-        // That many waits were seen stays true. Else they are too small a part of a time with a stop, and a GPU idles in it.
+        // The waits that were seen suffice for this kind. For the others, a stop makes the share of waits too low, and
+        // the GPU idles during it.
         Kind::DataBound => None,
         Kind::ComputeBound | Kind::Balanced => was_stopped(context).or_else(unclassified),
         _ => was_stopped(context),
@@ -208,8 +209,8 @@ fn judged(
     if unseen.is_some() {
         return unknown(context, progress, missing, unseen);
     }
-    // For early verdicts, `is_clear` tries both ends instead. A GPU that is hardly idle loses almost nothing, whatever
-    // the main thread waits for.
+    // Early verdicts are checked by `is_clear` instead, at both ends of the intervals. If the GPU is almost never idle,
+    // almost nothing is lost, whatever the main thread waits for.
     let vouched_for = context.gpu_idle().is_some_and(|idle| idle.0 < SLIGHT);
     if is_unclear(&wait)
         && !vouched_for
@@ -251,7 +252,8 @@ fn judged(
     };
     let mut verdict = with_rank(context, verdict);
     if !vouched_for {
-        // The figure that the kind rests on, also if it stays from before or is clear early.
+        // The kind rests on this share, so it is shown even where only the previous verdict or the early bounds settle
+        // the kind.
         verdict.wait = Some(wait.into());
     }
     verdict
@@ -272,7 +274,7 @@ fn stalled(
     verdict
 }
 
-/// Returns the verdict where the waits cannot be told from other time, with the reason.
+/// Returns the verdict `unknown`, with the reason why waits cannot be told from other time.
 fn unknown(
     context: &Context<'_>,
     progress: &Progress,
@@ -319,7 +321,7 @@ fn undecided(kind: Kind, progress: &Progress, missing: Vec<Missing>) -> Verdict 
 
 /// Adds what is known of the rank, for any kind.
 fn with_rank(context: &Context<'_>, verdict: Verdict) -> Verdict {
-    // Waits that would not have been seen are not zero.
+    // If waits would not have been seen, their share is unknown, not zero.
     let known = context.wait().filter(|wait| wait.point().is_some());
     Verdict {
         rank: context.rank.rank,

@@ -3,8 +3,8 @@
 use super::Level;
 use crate::units::Share;
 
-/// Shares of lost time from which on the level is slight, moderate and high. The published rules cluster on 5 % and 20
-/// % of the step time (`XProf`, PyTorch Profiler, `TraceML`).
+/// Minimum shares of lost time for a slight, a moderate and a high level. The published rules cluster on 5 % and 20 %
+/// of the step time (`XProf`, PyTorch Profiler, `TraceML`).
 pub(super) const SLIGHT: f64 = 0.05;
 pub(super) const MODERATE: f64 = 0.10;
 pub(super) const HIGH: f64 = 0.20;

@@ -1,4 +1,4 @@
-//! The definition of a rule: all that is specific to one cause, which is in one file of `rules/`.
+//! A rule: everything that is specific to one cause. Each cause has its rule in one file of `rules/`.
 //!
 //! Does not refer to any cause by name.
 

@@ -130,7 +130,8 @@ pub(super) fn cause(context: &Context<'_>, kind: Kind) -> Option<(Cause, Evidenc
     first_of(Cause::ALL.iter(), context, kind)
 }
 
-/// Returns the first cause that applies to one of several loaders. Whose loader it is is not one of them.
+/// Returns the first cause that applies to one of several loaders. [`Cause::Validation`] is left out: it says which
+/// loader is slow, not why.
 pub(super) fn cause_of_loader(context: &Context<'_>, kind: Kind) -> Option<Cause> {
     let causes = Cause::ALL.iter();
     let causes = causes.filter(|cause| **cause != Cause::Validation);
@@ -142,7 +143,7 @@ fn first_of<'a>(
     context: &Context<'_>,
     kind: Kind,
 ) -> Option<(Cause, Evidence)> {
-    // Where batches are ready, or are for most of the waits, it is not the workers that the trainer waits for.
+    // If batches are ready almost always, or during most of the waits, the trainer does not wait for the workers.
     let is_ready = |at_most: Share| at_most.0 < SLIGHT || waits_beside_the_queue(context);
     let ready = context.queue_empty_at_most().is_some_and(is_ready);
     causes.find_map(|cause| {
@@ -151,8 +152,8 @@ fn first_of<'a>(
     })
 }
 
-/// Whether the queue was seen empty in less than half of the time that the trainer waits: it waits for workers that start,
-/// for those of a validation, or for one batch while others are ready.
+/// Whether the queue was seen empty in less than half of the time that the trainer waits: then it waits for workers to
+/// start, for the workers of a validation, or for one batch while others are ready.
 fn waits_beside_the_queue(context: &Context<'_>) -> bool {
     let wait = context.wait().zip(context.queue_empty());
     wait.is_some_and(|(wait, empty)| empty.0 < wait.share.0 / 2.0)

@@ -1,4 +1,4 @@
-//! Whether a job stands still, since when there is no batch, and why.
+//! Whether a job stands still, how long it has been without a batch, and why.
 
 use super::context::Context;
 use super::waits::{BETWEEN_CELLS, IDLES, idles, is_notebook};
@@ -7,12 +7,12 @@ use crate::model::rates::RankRates;
 use crate::sample::WorkerNow;
 use crate::units::Share;
 
-/// A job is stuck without a batch for this many times the usual pause, and at least this long.
+/// A job is stuck if it has no batch for this many times its usual pause, and for at least this many seconds.
 const STALLED_PAUSES: f64 = 20.0;
 const STALLED_SECONDS: f64 = 10.0;
-/// From this share of the time stopped on, one that no signal has stopped is frozen.
+/// Minimum share of the time stopped at which a process that no signal has stopped counts as frozen.
 const FROZEN: f64 = 0.8;
-/// Who stopped it is known; that a job is stuck may only be a long step.
+/// Confidence if it is known what stopped the job, and if it only seems stuck: that may be a long step.
 const KNOWN: Share = Share(0.98);
 const STUCK: Share = Share(0.8);
 
@@ -24,9 +24,9 @@ pub(super) struct Standstill {
 }
 
 impl Standstill {
-    /// Returns `None` if the rank goes on, or may.
+    /// Returns `None` if the rank makes progress, or may do so.
     pub(super) fn of(context: &Context<'_>, progress: &Progress) -> Option<Self> {
-        // Of a process that cannot be read nothing is known, not even that it is there.
+        // If a process cannot be read, nothing is known of it, not even that it exists.
         let state = context.rank.state?;
         let pid = context.rank.key.pid;
         let with = |confidence, text: String, advice: String| {
@@ -87,7 +87,7 @@ impl Standstill {
     }
 }
 
-/// Stopped for most of the window, with no batch since then.
+/// Whether the rank was stopped for most of the window, with no batch since then.
 fn is_frozen(rank: &RankRates, progress: &Progress) -> bool {
     let without = progress.seconds_without_batch.unwrap_or_default();
     rank.stopped.is_some_and(|it| it.0 >= FROZEN)

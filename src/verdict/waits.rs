@@ -12,23 +12,24 @@ use crate::model::rates::{Estimate, RankRates};
 use crate::sample::{CELLS, LoaderKind, Tier};
 use crate::units::Share;
 
-/// What would show waits that are not seen.
+/// Hint for the user: how to make waits visible that are not seen.
 const LET_IT_REPORT: &str =
     "start the job with `pipetop run`, or let it report its steps (docs/probe.md)";
 /// Id of the missing signal if waits for data are not seen.
 pub(super) const DATA_WAITS: &str = "data-waits";
-/// What a main thread does that is in no function of its program.
+/// Words for a main thread that is in an event loop, in no function of its program.
 pub(super) const IDLES: &str = "the main thread waits for events";
 pub(super) const BETWEEN_CELLS: &str = ", as between two notebook cells";
 /// Maximum number of the main thread's functions to list, and the minimum share of the time of each.
 const MAX_FUNCTIONS: usize = 3;
 const MIN_SHARE: f64 = 0.1;
 
-/// Width of the wait share's interval from which on it is unclear.
+/// Width of the wait share's interval above which it is unclear.
 const UNCLEAR: f64 = 0.5;
 
 /// Returns whether the share of the waits is unclear: the interval is wide, or too many polls do not show whether the
-/// main thread was in a loader. From a moderate lower bound on, the kind is the same, however much higher the share is.
+/// main thread was in a loader. If the lower bound is moderate or higher, a wide interval does not matter: the kind is
+/// the same for any higher share.
 pub(super) fn is_unclear(wait: &Estimate) -> bool {
     let wide = wait.high.0 - wait.low.0 > UNCLEAR && wait.low.0 < MODERATE;
     wide || wait.point().is_none()
@@ -85,8 +86,8 @@ fn main_functions(context: &Context<'_>) -> String {
     }
 }
 
-/// Returns the missing signal if nothing of the rank runs for much of the time, and nothing shows what it waits for: that
-/// is no computing.
+/// Returns the missing signal if nothing of the rank runs for much of the time, and nothing shows what it waits for:
+/// that time is not computing.
 pub(super) fn nothing_runs(context: &Context<'_>) -> Option<Missing> {
     let blocked = context.rank.blocked?.0 - starved_in_backward(context.rank).0;
     let blocked = Some(Share(blocked)).filter(|blocked| blocked.0 >= HIGH)?;
@@ -125,7 +126,7 @@ pub(super) fn idles(context: &Context<'_>) -> Option<Missing> {
     })
 }
 
-/// Whether what the main thread waits for in an event loop is mostly the next cell of a notebook.
+/// Whether the main thread's event loop mostly waits for the next cell of a notebook.
 pub(super) fn is_notebook(rank: &RankRates) -> bool {
     2.0 * rank.time_not_for_data(CELLS).0 >= rank.idle().0
 }
@@ -164,7 +165,7 @@ pub(super) fn unclear(context: &Context<'_>, wait: &Estimate) -> Missing {
 
 /// Returns why the interval is wide.
 fn too_wide(access: Tier, wait: &Estimate) -> Missing {
-    // Without stacks, the loader is known but not what it waits for.
+    // Without stacks, the loader is known, but not what the main thread waits for.
     if access == Tier::T1 && wait.unclear.0 > HIGH && wait.unknown == Share::ZERO {
         let why = format!(
             "the main thread waits for another thread {} of the time: without Python stacks, waits for data cannot be told \
@@ -173,7 +174,7 @@ fn too_wide(access: Tier, wait: &Estimate) -> Missing {
         );
         return Missing::new(DATA_WAITS, why, LET_IT_REPORT);
     }
-    // Without this time, the interval would be clear.
+    // Without this time, the interval would be narrow enough.
     let unknown = Share(wait.unknown.0.max(wait.unclear.0));
     let why = if unknown > Share::ZERO && wait.high.0 - wait.low.0 - unknown.0 <= UNCLEAR {
         format!("{unknown} of the time, waits for data cannot be told from other work")

@@ -15,9 +15,9 @@ use crate::units::Share;
 
 /// Maximum number of rows.
 const MAX_ROWS: usize = 12;
-/// Maximum difference of the expected wait with the present workers from the interval of the measured one.
+/// Maximum distance of the measured wait from the interval of the wait expected with the present workers.
 const MAX_DIFFERENCE: f64 = 0.1;
-/// Share of the workers' busy time from which on a resource that they share slows them down.
+/// Minimum share of the workers' busy time at which a shared resource counts as slowing them down.
 const SHARED: f64 = 0.2;
 
 /// Returns the table, or why there is none.
@@ -134,7 +134,7 @@ impl Pipeline {
 fn numbers(workers: &WorkerAdvice, fed: Option<f64>) -> Vec<u32> {
     let wanted = workers.match_step.unwrap_or(workers.now);
     let helps = match fed {
-        // Another worker can use the fraction of a CPU.
+        // One more worker can use the remaining fraction of a CPU.
         Some(fed) => (1..wanted)
             .find(|count| f64::from(*count) >= fed)
             .unwrap_or(wanted),

@@ -50,8 +50,8 @@ pub(super) fn workers(context: &Context<'_>, more_would_help: bool) -> Option<Wo
     })
 }
 
-/// Returns how many steps one worker's load takes. Where batches are not counted, from the shares of the time that the
-/// workers load and that the trainer steps: a batch takes both.
+/// Returns the ratio of a worker's load time to the step time. If batches are not counted, it is the ratio of the
+/// workers' summed busy shares to the trainer's share of time outside of waits: both are spent on the same batches.
 fn load_per_step(context: &Context<'_>) -> Option<f64> {
     if let (Some(load), Some(step)) = context.load_and_step() {
         return Some(load / step.max(0.001));
@@ -69,7 +69,7 @@ fn seen(context: &Context<'_>) -> Option<u32> {
     workers.filter(|workers| *workers > 0)
 }
 
-/// Whether threads of the trainer load.
+/// Whether all workers are threads of the trainer.
 fn threads(context: &Context<'_>) -> bool {
     let workers = context.workers();
     !workers.is_empty() && workers.iter().all(|worker| worker.thread)
@@ -85,7 +85,7 @@ pub(super) fn gil_limited(context: &Context<'_>) -> bool {
     threads(context) && cpu.is_some_and(|cpu| cpu <= ONE_AT_A_TIME)
 }
 
-/// Part of the CPU time that a worker could use from which on it is worth adding.
+/// Minimum part of the CPU time that one more worker could use, at which it is worth adding.
 const LEAST_OF_A_CPU: f64 = 0.9;
 
 /// Returns the number of workers that the CPUs can feed, in addition to the trainer and the other ranks: a whole
@@ -98,7 +98,8 @@ fn cpu_allows(context: &Context<'_>) -> Option<u32> {
     )
 }
 
-/// Returns the same with a fraction: the remaining CPU time over that of a worker. `None` if CPUs do not limit them.
+/// Returns the same number with its fraction: the remaining CPU time over that of a worker. `None` if CPUs do not limit
+/// the workers.
 fn cpu_feeds(context: &Context<'_>) -> Option<f64> {
     let per_worker = cpu_per_worker(context)?;
     let ranks = context.job.ranks.len().max(1) as f64;
@@ -112,7 +113,7 @@ fn cpu_feeds(context: &Context<'_>) -> Option<f64> {
     Some(left / per_worker)
 }
 
-/// Returns the same, limited also by the CPU time that other programs leave.
+/// Returns [`cpu_feeds`], limited also by the CPU time that other programs leave.
 pub(super) fn cpu_feeds_now(context: &Context<'_>) -> Option<f64> {
     let allowed = cpu_feeds(context)?;
     let host = &context.rates.host;
@@ -127,19 +128,19 @@ pub(super) fn cpu_feeds_now(context: &Context<'_>) -> Option<f64> {
     Some(within_reach.map_or(allowed, |reach| reach.min(allowed)))
 }
 
-/// Returns the CPUs that a worker uses while it has work, at most one. `None` if that is not known, or almost zero.
+/// Returns the CPUs that a worker uses while it has work, at most one. `None` if not known, or almost zero.
 fn cpu_per_worker(context: &Context<'_>) -> Option<f64> {
     let busy: f64 = context
         .workers()
         .iter()
         .filter_map(|worker| Some(worker.busy?.0))
         .sum();
-    // The time that they would use if they got it.
+    // CPU time that the workers would use if they got it, and that of their commands.
     let besides = context.workers().iter();
     let besides = besides.flat_map(|worker| [worker.run_delay, worker.commands]);
     let besides: f64 = besides.flatten().map(|share| share.0).sum();
     let per_worker = (context.workers_cpu()? + besides) / busy.max(0.01);
-    // With less than this, the CPU does not limit them.
+    // With less than this, CPUs do not limit the workers.
     (per_worker >= 0.1).then_some(per_worker.min(1.0))
 }
 
@@ -167,7 +168,7 @@ pub(super) fn gain(stall: Interval, at_most: f64) -> String {
     format!("up to {middle}x faster{}", range.unwrap_or_default())
 }
 
-/// Ratio of two gains from which on both are worth saying.
+/// Minimum ratio of two gains at which both are stated.
 const MORE: f64 = 1.1;
 
 /// Returns the advised number of workers with its gain and its cost. `None` if none is advised.
@@ -215,7 +216,8 @@ pub(super) fn more_workers(
     Some(format!("{name} {now} -> {advised} ({limit}): {gain}{cost}"))
 }
 
-/// Returns how many times as much the advised number of workers load, if the CPUs feed so many.
+/// Returns the ratio of what the advised workers load to what the present ones load, if the CPUs can feed `fed`
+/// workers.
 fn most_gain(now: u32, advised: u32, fed: Option<f64>) -> f64 {
     let at_work = |workers: u32| fed.map_or(workers.into(), |fed| fed.min(workers.into()));
     at_work(advised) / at_work(now.max(1)).max(0.01)

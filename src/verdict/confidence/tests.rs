@@ -12,7 +12,7 @@ struct MeasuredRun {
     access: String,
     recognised: String,
     kind: Kind,
-    /// Share of the time that the job itself waited by its own measurement, and as estimated.
+    /// Share of the time spent in waits: as the job measured it itself, and as estimated.
     waited: f64,
     wait: Estimate,
     chance: f64,
@@ -45,7 +45,7 @@ fn kind_of(waited: f64) -> Kind {
     }
 }
 
-/// Returns the runs with a verdict, and how many each way of access and recognition has in all.
+/// Returns the runs that ended with a verdict, and the number of all runs by access and way of recognition.
 fn runs() -> (Vec<MeasuredRun>, BTreeMap<String, usize>) {
     let text = docs("accuracy.csv");
     let mut all = BTreeMap::new();
@@ -100,7 +100,7 @@ fn runs() -> (Vec<MeasuredRun>, BTreeMap<String, usize>) {
     (runs, all)
 }
 
-/// Runs from which on they can raise a factor.
+/// Minimum number of runs that can raise a factor.
 const ENOUGH: usize = 30;
 
 fn is_held_out(run: &MeasuredRun) -> bool {
@@ -119,7 +119,7 @@ fn the_factors_are_those_that_the_runs_give() {
         let runs: Vec<_> = runs.iter().filter(same).collect();
         let right = runs.iter().filter(|run| run.right).count() as f64;
         let chance: f64 = runs.iter().map(|run| run.chance).sum();
-        // One more run that is right and one that is wrong, as few runs show little.
+        // Counts one more right run and one more wrong run, since few runs show little.
         let factor = (right + 1.0) / (chance + 2.0) / MAX_CONFIDENCE;
         (factor.min(1.0), runs.len())
     };

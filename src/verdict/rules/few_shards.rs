@@ -22,15 +22,15 @@ pub(super) const RULE: Rule = Rule {
 
 /// Minimum share of workers with nothing to load.
 const UNUSED: f64 = 0.25;
-/// Busy share of the time below which a worker is idle.
+/// Busy share below which a worker counts as idle.
 const IDLE: f64 = 0.1;
-/// The same for one that makes fewer than `FEW` of the batches that another makes: in order, all make as many until the data
-/// of one ends.
+/// The same for a worker that makes less than `FEW` of the batches of the most productive one. With in-order delivery,
+/// all make equally many until the data of one ends.
 const MOSTLY_IDLE: f64 = 0.4;
 const FEW: f64 = 0.4;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
-    // Where workers come and go, not all are there at once, and those that are have loaded little so far.
+    // If workers are restarted often, not all exist at once, and those that do have loaded little so far.
     let startup = context.rank.startup;
     if startup.is_some_and(|share| share.0 >= MODERATE) {
         return None;

@@ -27,7 +27,8 @@ const BUSY: f64 = 0.75;
 const IDLE: f64 = 0.5;
 /// Minimum ratio of the slow worker's busy time to that of the others.
 const SLOWER: f64 = 3.0;
-/// Maximum ratio of its batches to those of the others: in order, all make as many. One that makes more has more data.
+/// Maximum ratio of the slow worker's batches to those of the others: with in-order delivery, all make equally many,
+/// and a worker that makes more has more data.
 const MORE_BATCHES: f64 = 1.5;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {

@@ -17,8 +17,8 @@ pub(super) const RULE: Rule = Rule {
     advice,
 };
 
-/// Time to load a batch, in milliseconds, below which a worker process is assumed to take longer to hand it over. Beside other
-/// programs, a `TensorDataset` with batches of 64 that take 0.7 ms got a third slower by one worker.
+/// Time to load a batch, in milliseconds, below which a worker process is assumed to take longer to hand it over. With
+/// other programs running, a `TensorDataset` whose batches of 64 take 0.7 ms became a third slower with one worker.
 const HANDED_OVER: f64 = 2.0;
 
 fn advice(situation: &Situation<'_>) -> Vec<String> {
@@ -35,10 +35,10 @@ fn advice(situation: &Situation<'_>) -> Vec<String> {
     ])
 }
 
-/// Returns the advice to load beside the step.
+/// Returns the advice to load in parallel with the step.
 pub(super) fn load_ahead(context: &Context<'_>) -> &'static str {
     let kind = context.loader.map(|loader| loader.kind);
-    // One that feeds PyTorch's has words of its own.
+    // If a known library feeds PyTorch's loader, `loader_advice` names the library's own parameters.
     if kind == Some(LoaderKind::PytorchMain) && context.known_loader().is_none() {
         "load in worker processes: set num_workers to 1 or more"
     } else {
@@ -47,7 +47,7 @@ pub(super) fn load_ahead(context: &Context<'_>) -> &'static str {
 }
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
-    // What a loop of its own receives from a socket, another program may have made.
+    // What a loader other than PyTorch's receives over a network may have been made by another program.
     let own = context
         .loader
         .is_some_and(|loader| loader.kind == LoaderKind::Other);

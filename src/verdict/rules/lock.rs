@@ -1,4 +1,4 @@
-//! Workers wait for a lock or a queue that they share: what they do under it, one of them does at a time.
+//! Workers wait for a lock or a queue that they share: only one of them at a time can do what it guards.
 
 use crate::verdict::busy_time::{MIN_SHARE_OF_BUSY, locked};
 use crate::verdict::context::Context;

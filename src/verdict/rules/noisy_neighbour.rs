@@ -1,4 +1,4 @@
-//! Programs outside the job use the CPUs that its workers wait for, or its trainer.
+//! Programs outside the job use the CPUs that its workers or its trainer wait for.
 
 use crate::units::Share;
 use crate::verdict::busy_time::{DELAYED, delayed, most_of_the_wait};
@@ -16,9 +16,9 @@ pub(super) const RULE: Rule = Rule {
     advice,
 };
 
-/// Busy share of the machine's CPUs from which on none is free.
+/// Minimum busy share of the machine's CPUs at which none is free.
 const FULL: Share = Share(0.9);
-/// Share of the machine's CPUs used by others from which on they slow the job down.
+/// Minimum share of the machine's CPUs used by others at which they slow the job down.
 const MIN_OTHERS: f64 = 0.2;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
@@ -37,7 +37,7 @@ fn workers_wait(context: &Context<'_>) -> Option<String> {
     Some(format!("workers wait for a CPU {delay} of their busy time"))
 }
 
-/// The same of a trainer that receives batches, or works on them, for most of its wait.
+/// Returns the words if a trainer that spends most of its waits receiving batches, or working on them, lacks a CPU.
 fn trainer_waits(context: &Context<'_>) -> Option<String> {
     let rank = context.rank;
     let at_batches = Share(rank.receiving?.0 + rank.loading?.0);

@@ -22,10 +22,10 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// Share of the workers' CPU time used by their other threads, from which on these do part of the computing. The thread
-/// that hands over batches uses less.
+/// Minimum share of the workers' CPU time used by threads other than the main thread, for these to do part of the
+/// computing. The thread that hands over batches uses less.
 const OTHER_THREADS: f64 = 0.3;
-/// Share of the CPUs that all of them use or wait for, below which threads do not compete for CPUs.
+/// Share of the CPUs that all threads of the workers use or wait for, below which they do not compete for CPUs.
 const FULL: f64 = 0.8;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {

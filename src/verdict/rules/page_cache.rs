@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
     advice,
 };
 
-/// Share of the workers' reads that comes from the disk, from which on the cache is of little use.
+/// Minimum share of the workers' reads that comes from the disk, at which the cache is of little use.
 const FROM_DISK: f64 = 0.5;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
@@ -32,8 +32,8 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     })
 }
 
-/// Returns the share of the bytes that workers read. Reads of mapped files are no read calls: all of them were missing
-/// in the cache.
+/// Returns the share of the bytes that workers read which came from the disk. Mapped files are read without read calls,
+/// so only what was missing in the cache is seen: the share is 1.
 fn from_disk(context: &Context<'_>) -> Option<Share> {
     if mapped_reads(context).is_some() {
         return Some(Share(1.0));

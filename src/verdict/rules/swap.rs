@@ -1,4 +1,4 @@
-//! Workers wait for their memory that was swapped out.
+//! Workers wait for memory that was swapped out.
 
 use crate::units::mean;
 use crate::verdict::context::Context;
@@ -20,9 +20,9 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// Minimum number of pages per second: 4 MB.
+/// Minimum number of pages read from swap per second: 4 MB.
 const MIN_PAGES: f64 = 1000.0;
-/// Minimum number of page faults per second of one worker that had to wait for a read.
+/// Minimum number of page faults per second and worker that had to wait for a read.
 const FAULTS: f64 = 10.0;
 
 /// Requires that the machine reads from swap and that the workers wait for pages: otherwise it swaps for other

@@ -23,7 +23,7 @@ pub(super) const RULE: Rule = Rule {
 /// Minimum share of the time that the main thread is seen in a call that waits until the GPU has done all of its work.
 const MIN_SHARE: f64 = 0.2;
 
-/// Waits in functions without a frame of Python, such as `Tensor.item`, are counted by the name that is called.
+/// Waits in functions without a Python frame, such as `Tensor.item`, are counted by the name that the caller uses.
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let share = context.rank.time_not_for_data(SYNCHRONIZE);
     (share.0 >= MIN_SHARE).then(|| {

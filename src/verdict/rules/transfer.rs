@@ -30,8 +30,9 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     counted(context).or_else(|| seen(context))
 }
 
-/// Detects that the main thread spends most of the device's idle time in copies, by its stacks. Such a copy also waits for
-/// work that was given to the device before: so the device must be idle in most of it, wherever its idle time lies.
+/// Detects by stacks that the main thread spends most of the device's idle time in copies. A copy also waits for work
+/// that was queued on the device before it, so even by the lower bound of the overlap the device must be idle during
+/// most of the copies.
 fn seen(context: &Context<'_>) -> Option<Evidence> {
     const MAJORITY: f64 = 0.5;
     let copies = context.rank.time_not_for_data(COPIES);
@@ -47,11 +48,11 @@ fn seen(context: &Context<'_>) -> Option<Evidence> {
     })
 }
 
-/// By the GPU itself: its history counts the time in which it only copies, its counters do not.
+/// Detects the same by the GPU's own figures: its history counts the time in which it only copies, its counters do not.
 fn counted(context: &Context<'_>) -> Option<Evidence> {
     let copies = context.gpu()?.copies_only?;
     let idle = context.gpu_idle()?.0;
-    // What is copied while the trainer waits for data is not what it waits for.
+    // Copies do not cause the idle time during the trainer's waits for data.
     let exposed = copies.0.min(idle - context.wait()?.share.0).max(0.0);
     let part = Share::of(exposed, idle)?;
     (part.0 >= MIN_SHARE_OF_IDLE).then(|| {
@@ -60,9 +61,9 @@ fn counted(context: &Context<'_>) -> Option<Evidence> {
     })
 }
 
-/// By the job's own reports. They have sums only, so it is not known how much of the copies runs in parallel with
-/// computing. If the memory is not pinned it is none, since such copies block the trainer; if it is pinned, it is assumed
-/// to be as much as possible.
+/// Detects the same by the job's own reports. They hold only sums, so it is not known how much of the copies runs in
+/// parallel with computing. Without pinned memory none does, since such copies block the trainer; with pinned memory,
+/// as much as possible is assumed to.
 fn reported(context: &Context<'_>) -> Option<Evidence> {
     let device = context.rank.device.as_ref()?;
     let (copying, busy) = (device.copying?, device.busy?);
@@ -73,7 +74,7 @@ fn reported(context: &Context<'_>) -> Option<Evidence> {
         Some(false) => (copying.0, ""),
         None => (copying.0, "up to "),
     };
-    // While the trainer waits for data, the device is not idle for a copy.
+    // While the trainer waits for data, the device does not idle because of a copy.
     let exposed = exposed.min(idle - waiting).max(0.0);
     let part = Share::of(exposed, idle)?;
     (part.0 >= MIN_SHARE_OF_IDLE).then(|| {

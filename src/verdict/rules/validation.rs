@@ -1,4 +1,4 @@
-//! The trainer waits for the loader of the validation, not for that of the training.
+//! The trainer waits for the validation's loader, not for the training's.
 
 use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, most_of_the_wait};
 use crate::verdict::context::Context;
