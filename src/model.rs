@@ -223,7 +223,7 @@ impl Model {
     }
 }
 
-/// From this part of an interval stopped on, its shares are too low.
+/// Minimum stopped part of an interval at which its shares are too low.
 const PART_STOPPED: f64 = 0.1;
 
 /// Returns whether a rank was stopped for a part of the interval, by a signal, a debugger or its control group.

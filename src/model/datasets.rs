@@ -4,25 +4,25 @@
 
 use crate::sample::Passes;
 
-/// Polls (of [`crate::sample::BEAT`]) that one stack stands for; from one in training-only code on, the dataset with most is
-/// the training data.
+/// Polls (of [`crate::sample::BEAT`]) that one stack stands for. Once a dataset has as many in training-only code, the
+/// dataset with the most of them is the training data.
 const POLLS_OF_A_STACK: u64 = 40;
-/// Polls, and share of the time outside of the loader, that the training data must have in training-only code, so that its
-/// absence elsewhere shows soon.
+/// Minimum polls in training-only code, and their minimum share of the time outside of the loader, that the training
+/// data must have: then the lack of such polls in another dataset shows soon.
 const MIN_VISIBLE_POLLS: u64 = 5 * POLLS_OF_A_STACK;
 const MIN_VISIBLE: f64 = 0.1;
-/// A dataset is not trained on if it has less than this part of the training data's share. Where one gives way to another,
-/// up to 0.2 s are taken for the wrong one's.
+/// A dataset is not trained on if it has less than this part of the training data's share. When the trainer changes
+/// from one dataset to another, up to 0.2 s count for the wrong one.
 const LESS_THAN: f64 = 0.5;
-/// Standard errors by which the shares must differ: by chance they do so once in a hundred, and as rarely for one of many
-/// datasets, if a job makes one for each epoch.
+/// Standard errors by which two shares must differ. By chance they do so once in a hundred comparisons; with
+/// `CLEARLY_OF_MANY`, as rarely for any of many datasets, if a job makes one for each epoch.
 const CLEARLY: f64 = 2.33;
 const CLEARLY_OF_MANY: f64 = 3.5;
-/// Part of the training data's batches from which on a dataset has about as many. The last ones of a pass may not be seen.
+/// Maximum part of the training data's batches for a dataset to have clearly fewer: the last batches of a pass may not
+/// be seen.
 const FEWER: f64 = 0.6;
 
-/// Batches and polls of a turn, from which on it is a long one. Of datasets that take turns in each step, some turns may
-/// not be seen.
+/// Minimum batches and polls of a long turn. If datasets take turns in each step, some turns may not be seen.
 const MIN_BATCHES_OF_TURN: u64 = 3;
 const MIN_POLLS_OF_TURN: u64 = 200;
 
@@ -40,10 +40,11 @@ pub(super) fn training(all: &[Passes]) -> Option<&Passes> {
         .max_by_key(|passes| (trained(passes), passes.batches))
 }
 
-/// The others, unless these are trained on, too: with clearly less training-only time, or with clearly fewer batches (two
-/// that take turns have about as many) in shorter passes. By their batches only if the trainer came back from them, and of
-/// more than two also to them: a job may make a new dataset for each epoch, also where an earlier one was. Of two, where
-/// hardly anything shows training, a first pass in progress counts, too.
+/// Returns the datasets that are not trained on: those with clearly less training-only time than the training data or,
+/// if that does not decide, with clearly fewer batches in shorter passes (two datasets that take turns have about as
+/// many). Batches decide only if the trainer came back from the dataset and, of more than two datasets, also came back
+/// to it: a job may make a new dataset for each epoch, even at the address of an earlier one. Of two datasets, where
+/// almost nothing shows training, a first pass in progress counts, too.
 pub(super) fn validations(all: &[Passes]) -> impl Iterator<Item = &Passes> {
     let training = training(all);
     let two = all.len() == 2;
@@ -66,8 +67,8 @@ pub(super) fn validations(all: &[Passes]) -> impl Iterator<Item = &Passes> {
     })
 }
 
-/// Returns whether the share of training-only time differs by this many standard errors. It is known from stacks, which may
-/// miss short steps by chance.
+/// Returns whether the share of training-only time differs by this many standard errors. The share is known from
+/// stacks, which may miss short steps by chance.
 fn differs(passes: &Passes, training: &Passes, errors: f64) -> bool {
     let [own, most] = [passes, training].map(|passes| outside(passes) / POLLS_OF_A_STACK as f64);
     let both = (passes.trained + training.trained) as f64 / (outside(passes) + outside(training));
@@ -85,8 +86,8 @@ fn outside(passes: &Passes) -> f64 {
     passes.polls.saturating_sub(passes.waited).max(1) as f64
 }
 
-/// Whether the trainer takes many batches from one dataset, for a second or longer, before it goes to another. It does so
-/// for any validation.
+/// Whether the trainer takes many batches from one dataset, for a second or longer, before it goes to another. Any
+/// validation counts as such a turn.
 pub(super) fn take_long_turns(all: &[Passes]) -> bool {
     let long = |passes: &Passes| {
         let turns = passes.returns + 1;

@@ -20,7 +20,7 @@ const MAX_RAISE: f64 = 1.2;
 /// Longest piece in seconds. The driver's longest sample period is 1 s; after a longer gap, samples were missed.
 const MAX_PIECE_SECONDS: f64 = 2.5;
 
-/// A stretch of time of which a kernel ran for a part; which part is not known.
+/// A stretch of time. A kernel ran for a part of it, but it is not known which part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Piece {
     /// Seconds since pipetop started.
@@ -138,18 +138,20 @@ impl GpuSums {
         self.history.per_second()
     }
 
-    /// Returns the pieces, with the time without a kernel that the counters show in their sum.
+    /// Returns the pieces, with their idle time corrected to the time without a kernel, as the counters show it in
+    /// total.
     pub(crate) fn without_kernel(&self) -> Cow<'_, VecDeque<Piece>> {
         self.corrected(0.0)
     }
 
-    /// Returns the pieces, with the time in which it does nothing, not even copy.
+    /// Returns the pieces, with their idle time corrected to the time in which the GPU does not even copy.
     pub(crate) fn at_rest(&self) -> Cow<'_, VecDeque<Piece>> {
         self.corrected(1.0)
     }
 
-    /// Corrects the busy time of the pieces by what the counters show in their sum, by no factor less than `least`: the
-    /// history also counts the time in which only copies ran, and misses some of the time between short kernels.
+    /// Scales the busy time of the pieces to the total that the counters show, by a factor from `least` to
+    /// [`MAX_RAISE`]: the history also counts the time in which only copies ran, and misses some of the time between
+    /// short kernels.
     fn corrected(&self, least: f64) -> Cow<'_, VecDeque<Piece>> {
         let Some(factor) = self.kernels().and_then(|kernels| {
             let factor = kernels / (self.history()? / 100.0);

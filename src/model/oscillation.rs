@@ -8,21 +8,22 @@ use std::collections::VecDeque;
 use crate::model::gpu::Piece;
 use crate::units::{Share, sorted};
 
-/// Idle share of a piece up to which the GPU is at full load, and from which on it is at rest.
+/// Maximum idle share of a piece at full load, and minimum idle share of a piece at rest.
 const FULL: f64 = 0.2;
 const REST: f64 = 0.8;
-/// Minimum share of the time at either end together, and at each of them. The other pieces contain some of both.
+/// Minimum share of the time at full load or at rest together, and at each of them. The other pieces contain some of
+/// both.
 const MIN_AT_BOTH_ENDS: f64 = 0.5;
 const AT_EACH: f64 = 0.1;
 /// Minimum number of rises: three whole periods, or two if that takes minutes.
 const RISES: usize = 4;
 const SLOW_RISES: usize = 3;
 const MINUTE: f64 = 60.0;
-/// Interquartile range of the periods, relative to their median, up to which they count as regular.
+/// Maximum interquartile range of regular periods, relative to their median.
 const REGULAR: f64 = 0.35;
 /// Shortest stretch that is examined, in seconds.
 const SHORTEST: f64 = 15.0;
-/// Periods since the last rise after which the oscillation counts as over.
+/// The oscillation is over if the last rise was more than this many of its longest periods ago.
 const OVER: f64 = 2.0;
 
 #[derive(Debug, Clone, Copy, PartialEq)]

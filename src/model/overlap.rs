@@ -50,7 +50,7 @@ pub(crate) fn overlap(
     for piece in pieces {
         let (start, end) = (piece.from.max(from), piece.to.min(to));
         let length = end - start;
-        // How a piece that the axis cuts is divided between the two parts is not known.
+        // If the axis cuts a piece, it is not known how the piece's idle time is divided between the two parts.
         if piece.from < from || piece.to > to || length <= 0.0 {
             continue;
         }

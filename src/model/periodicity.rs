@@ -21,18 +21,19 @@ const BATCHES: u64 = 1024;
 const MAX_PERIOD: usize = 64;
 /// Number of periods that must have been seen.
 const TIMES: usize = 4;
-/// Minimum variation of the waits (standard deviation over mean): if every batch waits alike, there is no period.
+/// Minimum variation of the waits (standard deviation over mean): if the waits for all batches are alike, there is no
+/// period.
 const UNEVEN: f64 = 0.5;
-/// Autocorrelation from which on a period is clear, and its minimum distance from that of neighbouring batches: waits
-/// that merely drift look like their neighbours. In simulated loaders, load times that vary by 10 % reach 0.95, by 50 %
+/// Minimum autocorrelation of a clear period, and its minimum distance from that of neighbouring batches: waits that
+/// merely drift look like their neighbours. In simulated loaders, load times that vary by 10 % reach 0.95, by 50 %
 /// seldom 0.8; a batch count that is off by one at every tenth wait costs 0.15.
 const CLEAR: f64 = 0.85;
 const ABOVE_NEIGHBOURS: f64 = 0.3;
 /// The shortest period this close to the best one is returned, since its multiples fit as well.
 const NEARLY_BEST: f64 = 0.85;
 
-/// Returns the length, in seconds, of the wait that a moment of waiting lies in, on average: of short waits and a long one,
-/// about that of the long one. `None` without waits.
+/// Returns the mean length, in seconds, of the wait around a random moment of waiting: if there are short waits and a
+/// long one, it is close to the long one. `None` without waits.
 pub(super) fn wait_seconds(waits: &VecDeque<Wait>) -> Option<f64> {
     let lengths = waits.iter().map(Wait::seconds);
     let (total, squares) = lengths.fold((0.0, 0.0), |(total, squares), length| {
@@ -59,7 +60,7 @@ pub(super) fn startup(sums: &RankSums, interval: &SampleInterval) -> Option<Shar
         let wait = waits.get(next)?;
         let [from, to] = [wait.from, wait.to].map(|time| time.as_secs_f64());
         let first = wait.first.map_or(to, |first| first.as_secs_f64());
-        // Others may start within a wait that went on.
+        // Further workers may start while a wait continues after its first batch.
         let caused = if start <= first {
             (from, first)
         } else {
@@ -70,8 +71,8 @@ pub(super) fn startup(sums: &RankSums, interval: &SampleInterval) -> Option<Shar
     share_of(caused.collect(), sums, interval)
 }
 
-/// Returns the share of the time in waits for the first batch of a pass, until that came. `None` if waits cannot be placed
-/// in time, or if no such wait was seen.
+/// Returns the share of the time in waits for the first batch of a pass, until that batch came. `None` if waits cannot
+/// be placed in time, or if no such wait was seen.
 pub(super) fn first_batches(sums: &RankSums, interval: &SampleInterval) -> Option<Share> {
     let first = sums.waits.iter().filter(|wait| wait.begins);
     let first = first.map(|wait| {
@@ -82,7 +83,7 @@ pub(super) fn first_batches(sums: &RankSums, interval: &SampleInterval) -> Optio
     (interval.has_clock() && !first.is_empty()).then(|| share_of(first, sums, interval))?
 }
 
-/// Returns the share of the time that these pieces of it take together.
+/// Returns the share of the interval that these pieces of time cover together.
 fn share_of(
     mut pieces: Vec<(f64, f64)>,
     sums: &RankSums,

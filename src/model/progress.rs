@@ -18,33 +18,32 @@ pub struct Progress {
     pub seconds_without_batch: Option<f64>,
     /// Usual pause between two batches before that, in seconds; `None` until a few were seen.
     pub usual_pause: Option<f64>,
-    /// Seconds since the newest workers were started, if these may not be the first: an epoch may be hardly longer.
-    /// `None` if they are the first, or persist from one epoch to the next.
+    /// Seconds since the newest workers were started, if these may not be the first: an epoch may not be much longer
+    /// than that. `None` if they are the first, or persist from one epoch to the next.
     pub seconds_of_workers: Option<f64>,
 }
 
-/// Maximum number of batches taken in the interval in which the first was seen, and of waits before it.
+/// Maximum number of batches in the interval with the first batch, and of waits before it, for it to be the first.
 const FIRST_FEW: u64 = 3;
 
-/// CPU time of children that have ended from which some of them were workers: other commands that a script runs at its
+/// Minimum CPU time of ended children for some of them to have been workers: other commands that a script runs at its
 /// start need less (`git describe` 8 ms).
 const EARLIER_WORKERS: Duration = Duration::from_millis(500);
 
-/// After this time, stacks have shown a loader of the main thread that was there at first.
+/// Time after which stacks have shown any loader of the main thread that existed at the first sample.
 const SEEN_BY_STACKS: Duration = Duration::from_millis(1500);
 
 /// Seconds after the start of a rank within which it starts its first workers: before that, it imports modules.
 const FIRST_WORKERS: f64 = 60.0;
 
-/// Maximum age in seconds of a command that pipetop launched at the first poll of it.
+/// Maximum age, in seconds, of a command launched by pipetop when it is first polled.
 const MAX_AGE_AT_LAUNCH: f64 = 1.0;
 
 /// Follows one job from its first sample.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WarmUp {
     first: Option<Duration>,
-    /// Time of the sample just before which the job's first loader appeared or its first batch was taken, if it was watched
-    /// then.
+    /// Time of the first sample with a loader or a batch of the job, if the job was already watched before.
     began: Option<Duration>,
     /// The job has had a loader.
     has_loaded: bool,
@@ -53,7 +52,7 @@ pub(super) struct WarmUp {
     now: Duration,
     /// Total number of batches, if anything counts them.
     batches: Option<u64>,
-    /// Waits that have ended since attaching, of the rank with the most, and before.
+    /// Waits of the rank with the most of them: those that ended since attaching, and those before.
     waits: u64,
     waits_before: Option<u64>,
     /// Batches that were taken since attaching, and the time of the last of them.
@@ -95,7 +94,7 @@ impl WarmUp {
         // If batches are not counted from the first on, at least exclude what comes before the training: imports, the
         // search for files, the making of a model. A loader of the main thread is only seen by its stacks.
         let loaders = || job.ranks.iter().flat_map(|rank| &rank.loaders);
-        // What another loader is learned to be, threads above all, was there long before.
+        // Workers of a loader of another library, above all threads, are recognised long after they started.
         let by_workers =
             loaders().any(|loader| loader.kind != LoaderKind::Other && !loader.workers.is_empty());
         let in_main = loaders().any(|loader| loader.kind == LoaderKind::PytorchMain);
@@ -131,7 +130,7 @@ impl WarmUp {
                 self.taken_at = Some(self.now);
             }
         } else if job.ranks.iter().any(|rank| !rank.loaders.is_empty()) {
-            // Nothing counts the batches any more: that none was seen does not mean that none was taken.
+            // Nothing counts the batches any more: although none was seen, some may have been taken.
             self.taken_at = None;
         }
     }

@@ -4,7 +4,7 @@
 //! and does not judge what is good.
 //!
 //! The result is `None`, never 0 or a spike, for a kernel counter that went backwards, is missing on one side, or whose
-//! process is another one by now. A tally that pipetop keeps since attaching counts from 0 if the older sample lacks it.
+//! process was replaced. A tally that pipetop keeps since attaching counts from 0 if the older sample lacks it.
 
 mod estimate;
 mod gpu;
@@ -57,10 +57,10 @@ pub struct Estimate {
     pub high: Share,
     /// Polls that the share is based on or, if the job reports its steps, steps.
     pub polls: u64,
-    /// Share of the time with polls at which the loader was not recognised, and which may have been in it or not.
+    /// Share of the time whose polls may or may not have been in the loader, because it was not recognised.
     pub unknown: Share,
-    /// The same share of the time since the loader was recognised. It depends on what the main thread did, unlike that
-    /// of the time before.
+    /// The same share, but only of the time since the loader was recognised. Unlike in the time before, it depends on
+    /// what the main thread did.
     pub unclear: Share,
     /// The wider interval for judging early. `None` if nothing shows how much the share varies.
     pub early: Option<Bounds>,
@@ -154,7 +154,7 @@ pub struct RankRates {
     pub pinning: Option<Share>,
     /// Part of `loading`: blocked on a network, or on a file system behind one.
     pub network: Option<Share>,
-    /// Share of the time in which it was polled: less if pipetop itself was stopped. `None` if it is not polled.
+    /// Share of the time in which it was polled: below 1 if pipetop itself was stopped. `None` if it is not polled.
     pub polled: Option<Share>,
     /// Shares of the time: blocked on a disk, stopped.
     pub disk: Option<Share>,
@@ -180,7 +180,7 @@ pub struct RankRates {
     pub first_batches: Option<Share>,
     /// Period in batches at which the trainer waits. `None` means no period was seen.
     pub period_batches: Option<u32>,
-    /// Length of the wait in which a moment of waiting lies, on average. `None` without waits.
+    /// Mean length of the wait around a random moment of waiting. `None` without waits.
     pub wait_seconds: Option<f64>,
     pub step: StepRates,
     /// Overlap of its waits with the idle time of each GPU that has a history, whether or not the rank uses that GPU.
@@ -191,7 +191,8 @@ pub struct RankRates {
     pub device: Option<DeviceRates>,
     /// Hottest functions of the main thread, by share of the polls whose stack names one.
     pub activity: Vec<Activity>,
-    /// Share of all polls whose stack names a function: others find it in a wait, or none. `None` in older recordings.
+    /// Share of all polls whose stack names a function: the others find a wait, or no function. `None` in older
+    /// recordings.
     pub named: Option<Share>,
     /// Asleep until another thread of the process releases Python's lock (the GIL). `None` if such waits cannot be
     /// distinguished from others.
@@ -272,8 +273,8 @@ pub struct LoaderRates {
     pub wait: Option<Share>,
     /// It goes through data that is not trained on.
     pub validates: bool,
-    /// Time between two of its batches minus the wait, while the trainer goes through its data. `None` unless the trainer
-    /// goes through that of another loader at other times, for example for a validation.
+    /// Time between two of its batches minus the wait, while the trainer goes through its data. `None` unless the
+    /// trainer goes through another loader's data at other times, for example for a validation.
     pub step_ms: Option<f64>,
     /// Batches that the trainer has taken from it so far, by the iterator's own counter; `None` if that is not read,
     /// since other clocks cannot tell whose batch is the next.
@@ -294,7 +295,7 @@ pub struct QueueRates {
     pub occupancy: Option<Share>,
     /// Share of the polls of the queue at which no batch was ready.
     pub empty: Share,
-    /// The same if none was ready, either, while the queue could not be polled between two epochs.
+    /// The same share, if the queue counts as empty while it could not be polled between two epochs.
     pub empty_at_most: Share,
     pub source: QueueSource,
 }
@@ -312,7 +313,7 @@ pub struct WorkerRates {
     pub main_cpu: Option<Share>,
     /// Share of the time runnable but not running.
     pub run_delay: Option<Share>,
-    /// Share of the time waiting for no index and not stopped. `None` if it was stopped for most of the time.
+    /// Share of the time neither waiting for an index nor stopped. `None` if it was stopped for most of the time.
     pub busy: Option<Share>,
     /// Share of the time stopped.
     pub stopped: Option<Share>,
@@ -321,11 +322,11 @@ pub struct WorkerRates {
     pub network: Option<Share>,
     pub handover: Option<Share>,
     pub asleep: Option<Share>,
-    /// Of the time: blocked on a disk or the network in calls that open, list or ask about files.
+    /// Share of the time blocked on a disk or the network in calls that open, list or query files.
     pub about_files: Option<Share>,
-    /// A command that the worker waits for is on a CPU, or runnable.
+    /// Share of the time in which a command that the worker waits for is on a CPU, or runnable.
     pub commands: Option<Share>,
-    /// Of `asleep`: on a lock or a queue that processes share.
+    /// Part of `asleep`: on a lock or a queue that processes share.
     pub locked: Option<Share>,
     /// From block devices, and by read calls from anywhere.
     pub read: Option<BytesPerSecond>,
@@ -345,9 +346,9 @@ pub struct WorkerRates {
 /// Single batches of a worker, if polls can tell them apart.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LoadRates {
-    /// The newest whose time is known, newest first. In the rates of the verdict's window, also those from before it.
+    /// The newest batches of known time, newest first. In the rates of the verdict's window, also those from before it.
     pub last: Vec<BatchLoad>,
-    /// Lower bound of this time's batches that ended too soon for polls to time them.
+    /// Lower bound of the number of batches in this time that were too short for polls to time them.
     pub short: u64,
     /// The batch that it is making now. `None` while it waits for its next.
     pub under_way: Option<UnderWay>,
@@ -370,8 +371,8 @@ impl RankRates {
 }
 
 impl Rates {
-    /// Keeps loaders from `before`, while this time covers them, for ranks without one: between epochs there may be none,
-    /// or nothing but the place in the training loop.
+    /// Gives ranks without a loader those from `before`, while the window still covers them: between epochs there may
+    /// be no loader, or nothing but its place in the training loop.
     pub(super) fn keep_loaders(&mut self, before: &Self, seconds: f64) {
         let most = self.seconds;
         let before: Vec<_> = before.job.iter().flat_map(|job| &job.ranks).collect();

@@ -20,13 +20,13 @@ pub struct Steps {
 }
 
 /// The newest steps of one rank. The time between the waits for two neighbouring batches is one step. If a few batches
-/// were taken between two waits, those were ready at once, as far as polls could see: they were not waited for, and
-/// each step gets the mean length.
+/// were taken between two waits, polls saw no wait for them: they count as ready at once, and each step gets the mean
+/// length.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RankSteps {
     steps: VecDeque<TimedStep>,
     last: Option<Wait>,
-    /// Steps since then whose length is not known.
+    /// Steps since the last wait whose length is not known.
     unseen: u32,
 }
 

@@ -738,7 +738,7 @@ fn batches_that_nothing_counts_any_more_may_have_been_taken() {
         sample.at = moment(f64::from(at));
         model.apply(sample);
     }
-    // From the second reading with a count on it is known that none was taken.
+    // From the second sample with a count on, it is known that no batch was taken.
     assert_eq!(model.progress().seconds_without_batch, Some(8.0));
 }
 
@@ -756,7 +756,7 @@ fn between_two_epochs_the_loader_is_that_of_the_epoch_before_with_its_age() {
         let loaders = &mut first_rank(&mut sample).loaders;
         loaders.clear();
         if at % 3 == 0 {
-            // Of the starting workers of the next epoch only the place in the loop is seen.
+            // While the workers of the next epoch start, only the place in the training loop is seen.
             loaders.push(LoaderSample::new(9, LoaderKind::Other));
         }
         model.apply(sample);

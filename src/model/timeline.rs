@@ -155,7 +155,7 @@ impl Timeline {
         tracks.filter_map(move |(track, polls)| of_rank(track).then_some(polls))
     }
 
-    /// Returns the time in seconds from which on most tracks of this rank were polled.
+    /// Returns the time, in seconds, since which most tracks of this rank were polled.
     pub fn seen_from(&self, rank: ProcessKey) -> Option<f64> {
         let first = self.of_rank(rank).filter_map(PollTrace::seen_from);
         let mut first: Vec<u64> = first.collect();
@@ -164,7 +164,7 @@ impl Timeline {
         Some(median as f64 * SLOT.as_secs_f64())
     }
 
-    /// Returns up to when all tracks of this rank were polled, in seconds. Ignores those that are gone.
+    /// Returns the time, in seconds, until which all tracks of this rank were polled. Ignores tracks that are gone.
     pub fn seen_until(&self, rank: ProcessKey) -> Option<f64> {
         let ends = self.of_rank(rank).map(PollTrace::seen_until);
         let late = slot(self.newest).saturating_sub(LATE);

@@ -30,8 +30,8 @@ const AT_FORK: ProcessSample = ProcessSample {
     rss: None,
 };
 
-/// The counters of a process: nanoseconds on a CPU, those of the main thread, those that it waited for a CPU; bytes
-/// from and to block devices, and of read and write calls; page faults that had to wait for a read.
+/// The counters of a process: nanoseconds on a CPU, those of its main thread, and those that the main thread waited for
+/// a CPU; bytes from and to block devices, and of read and write calls; page faults that had to wait for a read.
 const COUNTED: [fn(&ProcessSample) -> Option<u64>; 8] = [
     |process| nanos(process.cpu),
     |process| nanos(process.main_cpu),
@@ -60,7 +60,8 @@ fn nanos(time: Option<Duration>) -> Option<u64> {
 pub(crate) struct Delta<'a> {
     older: Option<&'a ProcessSample>,
     newer: &'a ProcessSample,
-    /// Seconds in which it grew: the whole interval, or the life of a process that started within the interval.
+    /// Seconds in which the counters grew: the whole interval, or the life of a process that started within the
+    /// interval.
     pub(crate) seconds: f64,
 }
 

@@ -4,33 +4,33 @@
 //!
 //! - `p` = polls in the loader / polls. Polls at a stopped process are included: that time passed too.
 //! - Polls within one wait are not independent of each other; the independent observations are the pairs of a step and
-//!   the wait after it. Of `k` pairs, each `c` long of which `w` waited, the share `p` is a ratio of sums, and its
+//!   the wait after it. For `k` pairs, each `c` long with a wait of `w`, the share `p` is a ratio of sums, and its
 //!   variance is that of a ratio estimator, `sum (w - p c)^2 / (k (k - 1) mean(c)^2)`. With few pairs this variance is
 //!   itself uncertain, so it is raised by the factor `1 + 4 / k`. The window cuts the first and the last pair at any
 //!   point, which adds `(p (1-p) / k)^2 / 3`.
 //! - With fewer than five pairs their variance is not known. Their lengths are then assumed to vary by `cv^2` = 1/2,
 //!   between a steady loader and a random one, which gives `p^2 (1-p)^2 / k`.
-//! - That is equivalent to `n = p (1-p) / variance` independent polls, at most as many as there were. If all
-//!   polls agree (`p` is 0 or 1), `n` = polls. A poll that counts for more than 5 ms is one poll.
+//! - That is equivalent to `n = p (1-p) / variance` independent polls, at most as many as there were. If all polls
+//!   agree (`p` is 0 or 1), `n` = polls. A poll that stands for more than 5 ms still counts as one.
 //! - The interval is Wilson's at 95 % for `p` and `n`, so it has a width for 0 and 1 too. It extends at least one
 //!   percentage point to each side.
 //! - Polls that could not be classified (`unseen`) may have been in the loader, so they raise the upper end to that of
-//!   `(in the loader + unseen) / polls`, as if each poll were independent. A main thread that is fed by worker processes does not load batches itself:
-//!   there, an unseen poll at it on a CPU hides no more than the unpacking of batches, for which a tenth of the polls
-//!   is allowed. Without stacks that is assumed of every poll at it on a CPU; the time that it was ready while no CPU
-//!   was free may have been in the loader, too, and so may all time in which it waited for another of its threads. If a
-//!   loader is of another library, unseen polls are left out: `p` is that of the others, and both ends allow for them
-//!   as for unreported time. The same goes for polls before it was known where the main thread requests its batches
-//!   (`before`), except that waits for a PyTorch loader were recognised as waits then, too. For an early verdict these polls
-//!   do not count once as much was seen since: it is on the time since.
-//! - Polls at which the main thread worked on something outside the loader that may be a batch (`preparing`) may all have
-//!   been loading, whatever feeds it: they raise the upper end alone.
-//! - Polls that misjudge how long the main thread was ready, which the kernel counts exactly, may misjudge what it did
-//!   by as much: both ends allow for that, beyond two standard deviations. So they do for what delayed polls may get
-//!   wrong, unless batches are so slow that a poll hardly misses what it was meant to see.
-//! - If the job reports its steps, `p` = waited / (waited + stepped) is exact for the time, and the interval is about
-//!   how well the window represents the job. The pairs are then complete, from one end of a step to another, so nothing
-//!   is cut. Unreported time may have been all wait or none, and widens the interval by that.
+//!   `(in the loader + unseen) / polls`, as if each poll were independent. If worker processes feed the main thread, it
+//!   does not load batches itself: an unseen poll on a CPU then hides no more than the unpacking of batches, for which
+//!   a tenth of the polls is allowed. Without stacks, this is assumed of every poll on a CPU; the time ready without a
+//!   free CPU may have been in the loader, too, and so may all time waiting for another thread of the process. If a
+//!   loader is of another library, unseen polls are left out: `p` is the share of the others, and both ends allow for
+//!   the unseen ones as for unreported time. Polls before it was known where the main thread requests its batches
+//!   (`before`) are treated in the same way, except that waits for a PyTorch loader were recognised even then. An early
+//!   verdict ignores these earlier polls once at least as many have followed: it covers only the time since.
+//! - Polls at which the main thread worked on something outside the loader that may be a batch (`preparing`) may all
+//!   have been loading, whatever feeds the main thread: they raise only the upper end.
+//! - The kernel counts exactly how long the main thread was ready. If polls misjudge that by more than two standard
+//!   deviations, they may misjudge by as much what the thread did: both ends allow for the excess. They also allow for
+//!   the error of delayed polls, unless batches are so slow that a delayed poll almost always sees the same state.
+//! - If the job reports its steps, `p` = waited / (waited + stepped) is exact for the time, and the interval shows how
+//!   well the window represents the job. All pairs are then complete, so nothing is cut. Unreported time may have been
+//!   all wait or none, and widens the interval by that.
 
 use std::collections::VecDeque;
 
@@ -46,24 +46,25 @@ use crate::units::{Share, whole};
 const Z: f64 = 1.96;
 /// Minimum distance of either end from the share.
 const MIN_WIDTH: f64 = 0.01;
-/// Beats of polls after which an early verdict can be on the time since the loader was recognised: two seconds.
+/// Minimum polls since the loader was recognised for an early verdict to cover only that time: two seconds, in units of
+/// [`BEAT`].
 const SINCE: f64 = 2.0 / BEAT.as_secs_f64();
 /// Maximum share of the time that unpacking batches may take unseen.
 const UNPACKING: f64 = 0.1;
 
-/// If it is not clear in more than `UNCLEAR` of the time whether the main thread was in the loader, and less than `SEEN` of
-/// it were surely waits, the share of waits is not known.
+/// The share of waits is not known if for more than `UNCLEAR` of the time it is unclear whether the main thread was in
+/// the loader, and less than `SEEN` of the time certainly was waits.
 const UNCLEAR: f64 = 0.1;
 const SEEN: f64 = 0.1;
 
 impl Estimate {
-    /// Returns the share. `None` if too much of the time may have been waits or not: then `share` is only what was seen of
-    /// them, and the interval is what is known.
+    /// Returns the share. `None` if too much of the time may or may not have been waits: then `share` is only the part
+    /// that was seen, and the interval is all that is known.
     pub fn point(&self) -> Option<Share> {
         (!self.hides(UNCLEAR)).then_some(self.share)
     }
 
-    /// Whether so much of the time may have been waits that a verdict does not stay even if it was clear before.
+    /// Whether so much of the time may have been waits that even a verdict that was clear before is dropped.
     pub fn is_lost(&self) -> bool {
         self.hides(2.0 * UNCLEAR)
     }
@@ -87,7 +88,7 @@ pub(super) enum Unclassified {
     Loads,
     /// Unpacking of batches, if all loaders have worker processes.
     Workers,
-    /// The same if no stack is ever read, with the share of time that the main thread was ready without a CPU.
+    /// Like `Workers`, but no stack is ever read. Holds the share of time that the main thread was ready without a CPU.
     WorkersNoStacks(Share),
     /// Anything. These polls are left out.
     Unknown,
@@ -102,7 +103,7 @@ pub(super) fn wait(
     blocks: &Blocks,
 ) -> Estimate {
     let (tally, before) = (&grown.tally, grown.before as f64);
-    // Of these, what it was doing is known, but not what for.
+    // At these polls it is known what the main thread did, but not what for.
     let preparing = (tally.preparing as f64).min(tally.unseen as f64);
     let unseen = tally.unseen as f64 - preparing;
     let unknown = match may_be {
@@ -153,7 +154,7 @@ pub(super) fn wait(
         polls: tally.polls + grown.before,
         unknown: Share(1.0 - known),
         unclear: match may_be {
-            // On a CPU, it hides no more than the unpacking of batches.
+            // On a CPU, an unseen poll hides no more than the unpacking of batches.
             Unclassified::Workers => Share((asleep + preparing) / polls).clamped(),
             _ => Share(tally.unseen as f64 / tally.polls as f64).clamped(),
         },

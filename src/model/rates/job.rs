@@ -62,7 +62,7 @@ pub(super) fn rates(
     };
     let living = per_second(&all, CPU).map(|nanos| nanos / 1e9);
     let ended = older.map_or(0.0, |older| used_by_ended(older, newer)) / interval.seconds;
-    // A child may have run for hours before it ended.
+    // A child that ended may have run for hours before this interval.
     let most = newer.cpus_allowed.map_or(f64::INFINITY, f64::from);
     let cpu_cores = living.map(|cores| {
         let all = cores + ended;
@@ -86,8 +86,8 @@ pub(super) fn rates(
     }
 }
 
-/// Returns the CPU seconds of the ranks' children that ended between the samples: of workers that were there before, those
-/// since then.
+/// Returns the CPU seconds of the ranks' children that ended between the samples. For workers in the older sample, only
+/// the time since then counts.
 fn used_by_ended(older: &JobSample, newer: &JobSample) -> f64 {
     let of_rank = |rank: &RankSample| {
         let before = older.ranks.iter().find(|before| before.key == rank.key)?;
@@ -215,8 +215,9 @@ fn rank(
     }
 }
 
-/// Returns the share of the time that starts of workers cost. `polled`: in which the main thread was seen to start or to
-/// end them. Workers of short epochs live from one sample to the next at most: few of their starts are seen.
+/// Returns the share of the time that starts of workers cost; `polled` is the share in which polls saw the main thread
+/// start or end workers. In short epochs, workers may start and end between two samples, so few of their starts are
+/// seen.
 fn startup(polled: Option<Share>, sums: &RankSums, interval: &SampleInterval) -> Option<Share> {
     let after_starts = periodicity::startup(sums, interval)?;
     Some(Share(after_starts.0.max(polled.unwrap_or_default().0)))
@@ -331,13 +332,13 @@ impl RankRates {
         idle(&self.not_data)
     }
 
-    /// Returns the share of the time in something other than waits for a batch, by its name.
+    /// Returns the share of the time that the main thread waited for `what`, which is not a batch.
     pub fn time_not_for_data(&self, what: &str) -> Share {
         time(&self.not_data, what)
     }
 
-    /// Returns the waits for something other than a batch, the device or other ranks, longest first. An event loop may wait
-    /// for any of these.
+    /// Returns the waits for something other than a batch, the device or other ranks, longest first. Event loops are
+    /// left out: they may wait for any of these.
     pub fn other_waits(&self) -> impl Iterator<Item = &Activity> {
         self.not_data
             .iter()
@@ -361,7 +362,7 @@ fn step(
         .filter(|rate| *rate > 0.0)
         .map(|rate| 1000.0 / rate);
     let part = |share: Option<Share>| Some(share?.0 * period_ms?);
-    // Where all of the time was a wait, no step was seen: it is not one of no length.
+    // If all of the time was a wait, no step was seen: the step's length is unknown, not 0.
     let wait = wait.and_then(|wait| wait.point());
     let stepping = wait.map(|wait| Share(wait.complement().0 - no_step.0));
     StepRates {

@@ -47,7 +47,7 @@ pub(super) fn rates(
 
 /// Divides the loader's batches among its workers by the bytes that each wrote: a worker writes as much for one batch
 /// as for another, and almost nothing else. A worker's own batch count lags behind by what the trainer took between
-/// polls; it is kept if the bytes of some worker are not known.
+/// polls; it is kept if the bytes of any worker are not known.
 fn divide_batches(
     workers: &mut [WorkerRates],
     loader: u64,
@@ -89,7 +89,7 @@ impl LoadRates {
 }
 
 impl LoaderRates {
-    /// Whether nothing of it is known but the place where the training loop takes its batches.
+    /// Whether nothing is known of the loader but the place where the training loop takes its batches.
     pub(in crate::model) fn is_only_a_place(&self) -> bool {
         let known = self.name.is_some() || self.queue.is_some() || self.batches_per_s.is_some();
         self.kind == LoaderKind::Other && self.workers.is_empty() && !known
@@ -174,14 +174,14 @@ fn worker(
     }
 }
 
-/// From this share of the time stopped on, how busy it was is not known.
+/// Minimum share of the time stopped at which it is not known how busy a worker was.
 const MOSTLY_STOPPED: f64 = 0.5;
-/// Polls of a worker that slept in its busy time, from which on their distribution is used.
+/// Minimum polls that found a busy worker asleep for their distribution to be used.
 const MIN_POLLS: u64 = 30;
 
-/// Returns how much more a poll counts that found a busy worker asleep, given that the kernel counts exactly how long
-/// it was `ready` to run. A sleep of less than 0.1 ms, as for a read from a fast disk, has often ended by the time of
-/// the poll, because the poll itself takes the CPU that was free.
+/// Returns the weight of a poll that found a busy worker asleep, given the kernel's exact count of how long the worker
+/// was `ready` to run. A sleep of less than 0.1 ms, as for a read from a fast disk, has often ended by the time of the
+/// poll, because the poll itself takes the CPU that was free.
 fn weight_of_sleep(tally: &WorkerTally, busy: Option<Share>, ready: Option<f64>) -> f64 {
     let asleep = [tally.disk, tally.network, tally.handover, tally.other];
     let asleep = asleep.into_iter().fold(0, u64::saturating_add);
@@ -218,8 +218,8 @@ pub(super) fn load_ms(
     Some(busy? * period_ms / timed(workers))
 }
 
-/// Returns the part of the batches that comes from workers whose load time is known: one that no poll found busy made
-/// its batches in a short time, not in none.
+/// Returns the part of the batches that comes from workers whose load time is known: a worker that no poll found busy
+/// made its batches in a short time, not in none.
 fn timed(workers: &[WorkerRates]) -> f64 {
     let rate = |worker: &WorkerRates| worker.batches_per_s.unwrap_or(0.0);
     let all: f64 = workers.iter().map(rate).sum();
@@ -298,7 +298,7 @@ pub(super) fn divide_wait(
 
 /// Computes the steps of loaders that the trainer takes batches from at different times, such as those for training and
 /// for validation. `own` is the share of the time that it goes through the data of a loader, and `counted` the share in
-/// which the loader's batches were counted: that is hardly longer than its own if its workers end with each pass.
+/// which the loader's batches were counted: the two are almost equal if the loader's workers end with each pass.
 pub(super) fn steps_in_turn(
     loaders: &mut [LoaderRates],
     own: impl Fn(&LoaderRates) -> Option<Share>,
@@ -315,14 +315,15 @@ pub(super) fn steps_in_turn(
     }
 }
 
-/// Share of the time from which on a loader's waits show that it is the limiting one.
+/// Minimum share of the time in waits for a loader that shows that it is the limiting one.
 const WAITED_FOR: f64 = 0.05;
-/// Ratio of two rates from which on they count as equal: a batch more or less in a window makes no difference.
+/// Minimum ratio of two rates that count as equal: a batch more or less in a window makes no difference.
 const EQUAL_RATIO: f64 = 0.8;
 
 /// Returns the loader that represents its rank: the one that it waits for, else the one that yields most batches. Among
-/// equals, such as loaders of which each step takes a batch, returns the one whose workers are busiest, since that one
-/// limits; then the one whose queue is seen, then the one with more workers, then the first. `None` without any loader.
+/// equals, such as loaders that each give a batch to every step, returns the one whose workers are busiest, since that
+/// one limits; then the one whose queue is seen, then the one with more workers, then the first. `None` without any
+/// loader.
 pub(super) fn main_loader(loaders: &[LoaderRates]) -> Option<&LoaderRates> {
     let wait = |loader: &LoaderRates| loader.wait.map_or(0.0, |wait| wait.0);
     let waited_for = loaders.iter().map(wait).fold(0.0, f64::max) >= WAITED_FOR;

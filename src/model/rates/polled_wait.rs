@@ -11,9 +11,9 @@ use crate::model::window::RankSums;
 use crate::sample::{LoaderKind, LoaderSample, RankSample};
 use crate::units::Share;
 
-/// Seconds between two batches from which on polls of the main thread see each wait separately.
+/// Minimum seconds between two batches for polls of the main thread to see each wait separately.
 const MIN_BATCH_SECONDS: f64 = 0.15;
-/// From this share of the time stopped on, the rest is too short to tell anything.
+/// Minimum share of the time stopped at which the rest is too short to show anything.
 const STOPPED: f64 = 0.9;
 
 /// Returns the wait share by polls of the main thread. Without stacks, `delay` is the share of time that it was ready
@@ -51,7 +51,7 @@ pub(super) fn estimate(
     } else {
         estimate::Unclassified::Loads
     };
-    // With batches too fast to be separated, workers in step make one burst of one batch each.
+    // If batches come too fast to be separated, workers in step make bursts of one batch each.
     let workers: usize = newer
         .loaders
         .iter()
@@ -63,7 +63,8 @@ pub(super) fn estimate(
     estimate::wait(&polled.with_delays(rate), waits, episodes, unseen, &blocks)
 }
 
-/// Whether the wait share is known. `exact`: the job reports it itself; `stopped`: the share of the time in which it was.
+/// Whether the wait share is known. `exact` means that the job reports it itself; `stopped` is the share of the time in
+/// which the job was stopped.
 pub(super) fn is_known(
     wait: &Estimate,
     exact: bool,
@@ -73,12 +74,12 @@ pub(super) fn is_known(
     // An interval from 0 to 1 means that waits cannot be seen, not that there were none.
     let seen = wait.low > Share::ZERO || wait.high < Share::ONE;
     let seen = seen && (exact || is_seen(wait, &newer.loaders));
-    // Of what it would have waited for while it was stopped, nothing is known.
+    // Nothing is known of the waits that the job would have had while it was stopped.
     seen && stopped.is_none_or(|it| it.0 < STOPPED)
 }
 
-/// Whether waits would have been seen. A child that looks like a worker and gave no batch does not show that there were
-/// none: waits for another loader are not seen.
+/// Whether waits would have been seen. A child process that looks like a worker but has given no batch does not show
+/// that there were none: waits for another loader are not seen.
 fn is_seen(wait: &Estimate, loaders: &[LoaderSample]) -> bool {
     let in_use = |loader: &LoaderSample| {
         let counted = loader.batches.is_some_and(|batches| batches.count > 0);

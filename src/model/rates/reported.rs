@@ -22,7 +22,7 @@ pub(super) struct Grown {
     pub(super) stepped: f64,
     /// From the end of the last step before to the end of the newest.
     spanned: f64,
-    /// The same, including by how much the step in progress takes longer than the mean step.
+    /// The same, plus the time by which the step in progress exceeds the mean step.
     whole: f64,
     pub(super) device: DeviceRates,
 }

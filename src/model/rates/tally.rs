@@ -20,16 +20,16 @@ const MAX_FUNCTIONS: usize = 8;
 const OLDER_BEAT: Duration = Duration::from_millis(10);
 /// Minimum number of polls of a ready thread, and of a sleeping one, for each kind to be weighted separately.
 const OF_EACH_KIND: u64 = 60;
-/// By how much the share that delayed polls see may differ from the one when they were due, within two standard deviations:
-/// measured in ten jobs of 5 to 20 ms a batch beside 15 busy threads on two CPUs.
+/// Error of the share that delayed polls see, compared with the share at the times when they were due, within two
+/// standard deviations: measured in ten jobs of 5 to 20 ms per batch next to 15 busy threads on two CPUs.
 const DELAYED_OFF: f64 = 0.25;
-/// From a wait to a step, and from that to the next wait.
+/// Changes of state per batch: from a wait to a step, and from the step to the next wait.
 const CHANGES_A_BATCH: f64 = 2.0;
-/// The part of the time on a CPU that a hypervisor may take before the kernel's count of the time in which a thread was ready is
-/// too low: `update_rq_clock_task` leaves that part out. Where it took 25 %, the waits of a main thread that computes in them were .05
-/// and .08 too short in two reports.
+/// Maximum part of the time on a CPU taken by a hypervisor for the kernel's count of a thread's ready time to be used:
+/// `update_rq_clock_task` leaves that part out, so the count is too low. With 25 % taken, the wait shares of a main
+/// thread that computes in its waits were 0.05 and 0.08 too low in two reports.
 const STOLEN: Share = Share(0.02);
-/// Standard deviations within which a difference is chance.
+/// Standard deviations within which a difference counts as chance.
 const CHANCE: f64 = 2.0;
 
 /// Polls of the main thread that can tell waits from steps, and the number of polls before them that cannot.
@@ -92,22 +92,22 @@ fn skew(polled: &MainTally) -> Option<Share> {
 }
 
 impl MainGrown {
-    /// Returns the share of so many seconds in which the thread was polled.
+    /// Returns the share of `seconds` in which the thread was polled.
     pub(super) fn polled(&self, seconds: f64) -> Share {
         let polls = (self.tally.polls + self.before) as f64;
         Share::of(polls * BEAT.as_secs_f64(), seconds).map_or(Share::ZERO, Share::clamped)
     }
 
-    /// Returns the least that the share of the time can be in which polls saw the main thread doing something, in a job
-    /// with so many batches a second.
+    /// Returns a lower bound of the share of time that the main thread spent in something that polls saw with the share
+    /// `seen`, in a job with this many batches per second.
     pub(super) fn at_least(self, seen: Share, batches_per_second: Option<f64>) -> Share {
         let spread = seen.0 * seen.complement().0;
         let by_chance = CHANCE * (spread / self.tally.observed.max(1) as f64).sqrt();
         Share(seen.0 - by_chance - self.with_delays(batches_per_second).skew.0).clamped()
     }
 
-    /// Returns the same with the skew that delays may bring in a job with so many batches a second. A delayed poll sees
-    /// something else than it was meant to only if the thread went on to the next wait or step meanwhile.
+    /// Returns the same growth, with the skew that delayed polls may cause at this many batches per second. A delayed
+    /// poll sees the wrong state only if the thread has meanwhile gone on to the next wait or step.
     pub(super) fn with_delays(self, batches_per_second: Option<f64>) -> Self {
         let changes = batches_per_second.map_or(f64::INFINITY, |batches| {
             let delay = self.tally.delay.as_secs_f64() / self.tally.observed.max(1) as f64;
@@ -121,9 +121,10 @@ impl MainGrown {
     }
 }
 
-/// Returns by how much delayed polls may misjudge the share of waits. A poll waits for a CPU as long as the job keeps it busy,
-/// and so comes at moments that the job chooses: what it sees then is not what it would have seen when it was due. That is at
-/// least what delayed polls were off by when measured, and at least as far as they move the share.
+/// Returns by how much delayed polls may misjudge the share of waits. A poll waits for a CPU as long as the job keeps
+/// all CPUs busy, so the job determines when it comes, and it does not see what it would have seen when it was due. The
+/// error is taken to be at least the measured one ([`DELAYED_OFF`]), and at least the amount by which delayed polls
+/// change the share.
 fn delayed(polled: &MainTally) -> Share {
     let in_loader = |of: u64, polls: u64| Share::of(of as f64, polls as f64);
     let all = in_loader(polled.in_loader(), polled.polls);
@@ -136,7 +137,7 @@ fn delayed(polled: &MainTally) -> Share {
         (Some(all), Some(in_time)) => {
             Share((all.0 - in_time.0).abs().max(DELAYED_OFF * part.0)).clamped()
         }
-        // All were delayed.
+        // All polls were delayed.
         _ => Share::ONE,
     }
 }
@@ -224,8 +225,9 @@ fn post_stratified(polled: MainTally) -> MainTally {
     }
 }
 
-/// Reports and polls are counted separately. Polls that replace reports start with their first poll; reports that
-/// replace polls count from the job's start, which pipetop may not have seen.
+/// Returns the growth of a queue's tally. Reports and polls are counted separately: polls that replace reports count
+/// from their first poll, but reports that replace polls count from the job's start, which pipetop may not have seen,
+/// so their first growth is `None`.
 pub(super) fn queue(older: Option<QueueTally>, newer: Option<QueueTally>) -> Option<QueueTally> {
     let from_probe = |tally: QueueTally| tally.source == QueueSource::Probe;
     let newer = newer?;
@@ -238,8 +240,9 @@ pub(super) fn queue(older: Option<QueueTally>, newer: Option<QueueTally>) -> Opt
     (grown.polls > 0).then_some(grown)
 }
 
-/// Returns the share of what the main thread waited for other than batches. Work on it, as on a line of a log, takes longer
-/// while all CPUs are busy: that it is ready and no CPU is free is no wait for this.
+/// Returns the shares of the time in which the main thread waited for something other than a batch, longest first. Such
+/// a wait may include work, as on a line of a log, which takes longer while all CPUs are busy: the time in which the
+/// thread is ready but has no CPU does not count as part of the wait.
 pub(super) fn not_data(
     older: Option<&RankSample>,
     newer: &RankSample,
@@ -262,12 +265,12 @@ pub(super) fn not_data(
     all
 }
 
-/// Whether what the main thread waits for is of the program, and neither of its device nor of other ranks.
+/// Whether `what` is a wait of the program itself: not for its device, not for other ranks, and not in an event loop.
 pub(super) fn is_other(what: &str) -> bool {
     ![COMMUNICATION, SYNCHRONIZE, COPIES, EVENTS, CELLS].contains(&what)
 }
 
-/// Returns the share of the time in which the main thread waited for this.
+/// Returns the share of the time in which the main thread waited for `what`.
 pub(super) fn time(not_data: &[Activity], what: &str) -> Share {
     let wait = not_data.iter().find(|wait| wait.name == what);
     wait.map_or(Share::ZERO, |wait| wait.share)

@@ -25,7 +25,7 @@ fn a_queue_that_cannot_be_polled_between_epochs_may_be_empty_then() {
     first_loader(&mut newer).queue.as_mut().unwrap().gone = 200;
     let job = job(between(&older, &newer));
     let queue = job.ranks[0].loaders[0].queue.unwrap();
-    // Of 200 polls 150 found it empty; of the other 200 nothing is known.
+    // 150 of 200 polls found the queue empty; nothing is known of the other 200.
     close(queue.empty.0, 0.75);
     close(queue.empty_at_most.0, 0.875);
 }
@@ -152,7 +152,7 @@ fn time_in_waits_for_the_device_may_be_less_than_polls_saw() {
     let others: Vec<_> = of_many.other_waits().map(|wait| &wait.name).collect();
     assert_eq!(others, ["logging"]);
     close(rank(24, 0).synchronized_at_least.0, 0.4);
-    // Polls that came late chose what they saw.
+    // Delayed polls may misjudge the share, so the bound is lower.
     assert!(rank(2400, 50).synchronized_at_least.0 < 0.5);
 }
 
@@ -343,11 +343,11 @@ fn what_workers_used_that_have_ended_is_the_jobs() {
         sample
     };
     let (older, mut newer) = (children(4.0, 30.0), children(6.0, 36.2));
-    // One of the two that were there before has ended: it had used 3.2 s by then.
+    // One of the two workers in the older sample has ended: until then it had used 3.2 s.
     first_loader(&mut newer).workers.remove(0);
     let cores = |newer: &Sample| job(between(&older, newer)).cpu_cores;
     close(cores(&newer), 0.3 + 0.8 + 3.0 / 2.0);
-    // More than the job may use in this time: some ran before it.
+    // More than the job can use in this time: part of it was used before.
     first_rank(&mut newer).process.children_cpu = Some(secs(300.0));
     close(cores(&newer), 0.3 + 0.8);
 }
@@ -455,7 +455,8 @@ fn of_a_stopped_rank_no_wait_is_known_and_no_worker_is_busy() {
     close(part.idle().map(|share| share.0), 0.25);
 }
 
-/// Where a half of the time may have been waits and none was seen, their share is not 0 but unknown, and so is the step's.
+/// If half of the time may have been waits and none was seen, the share of waits is unknown, not 0, and so is the step
+/// time.
 #[test]
 fn a_share_of_waits_that_may_be_anything_is_no_figure() {
     let sampled = |kind, at: u64, waiting: u64, unseen: u64| {
@@ -482,11 +483,11 @@ fn a_share_of_waits_that_may_be_anything_is_no_figure() {
         assert!(rank.step.batches_per_s.is_some());
         (known, wait.share)
     };
-    // One that sleeps where nothing shows for what may wait for worker processes as well.
+    // A main thread that sleeps for an unknown reason may wait for worker processes as well.
     for kind in [LoaderKind::Other, LoaderKind::PytorchProcesses] {
         assert_eq!(of(kind, 0, 46), (false, Share::ZERO));
         assert!(of(kind, 0, 10).0);
-        // More than a tenth was surely waits: it is at least as much as is shown.
+        // More than a tenth certainly was waits: the share is at least the one shown.
         assert!(of(kind, 40, 46).0);
     }
 }
@@ -530,7 +531,7 @@ fn work_on_a_log_that_gets_no_cpu_is_no_wait_for_the_log() {
         rank.not_data_ready.insert(what.to_owned(), ready);
     }
     let rank = &job(between(&training(4.0), &newer)).ranks[0];
-    // Of the time in which it is ready, it is without a CPU in a quarter. What it waits for is not that.
+    // For a quarter of its ready time it has no CPU. That is not a wait for the log.
     close(rank.time_not_for_data("logging").0, 0.2 - 0.1 / 4.0);
     close(rank.time_not_for_data(SYNCHRONIZE).0, 0.1);
 }
@@ -780,7 +781,7 @@ fn a_worker_whose_load_time_is_not_known_does_not_make_the_load_shorter() {
         super::loader::load_ms(std::slice::from_ref(loader), None, Some(50.0))
     };
     close(load(&loader), 20.0);
-    // One that made no batch had nothing to do.
+    // A worker that made no batch had nothing to do.
     loader.workers[0].batches_per_s = Some(20.0);
     loader.workers[1].batches_per_s = Some(0.0);
     close(load(&loader), 10.0);
@@ -972,7 +973,7 @@ fn functions_are_named_in_a_part_of_all_polls() {
     assert_eq!(job::named(None, &at(0, &[("a (train.py)", 7)])), None);
 }
 
-/// Of 1000 polls that see 480 waits, 400 were delayed and see 120, the others 360: six in ten.
+/// Of 1000 polls, 480 see a wait: 120 of the 400 delayed ones, and 360 of the 600 others, that is six in ten.
 #[test]
 fn delayed_polls_may_misjudge_by_as_much_as_they_change() {
     let newer = |delay: u64| MainTally {
@@ -991,7 +992,7 @@ fn delayed_polls_may_misjudge_by_as_much_as_they_change() {
     };
     close(skew(2, Some(150.0)), 0.6 - 0.48);
     close(skew(2, None), 0.6 - 0.48);
-    // In 2 ms, one in 25 goes on from a wait or a step of 50 ms.
+    // Within 2 ms, one thread in 25 goes on from a wait or a step of 50 ms.
     close(skew(2, Some(10.0)), 0.04);
     close(skew(0, Some(150.0)), 0.0);
     let even = MainTally {
@@ -1000,7 +1001,7 @@ fn delayed_polls_may_misjudge_by_as_much_as_they_change() {
     };
     let even = tally::main(None, Some(even), None, Share::ZERO).unwrap();
     close(even.with_delays(Some(150.0)).skew.0, 0.25 * 0.4);
-    // In time, all of them.
+    // All polls were in time.
     let in_time = MainTally {
         delayed: 0,
         delayed_in_loader: 0,
@@ -1066,7 +1067,7 @@ fn time_before_a_loader_was_recognised_is_neither_waits_nor_steps() {
     let after = wait(self::polled(polled.tally, 0));
     close(seen.low.0, after.low.0 * 0.9);
     close(seen.high.0, after.high.0.mul_add(0.9, 0.1));
-    // An early verdict is on the time since, once that is enough and most of the time.
+    // An early verdict covers the time since, once that is long enough and most of the time.
     let early = |polls, before| {
         let tally = MainTally {
             polls,
@@ -1213,7 +1214,7 @@ fn unseen_polls_raise_only_the_upper_bound() {
     // Asleep for an unknown reason: all of it; on a CPU: a tenth of the polls. So 0.3 and 0.95 of 1000 polls, at most.
     close(fed.high.0, 0.329_124_4);
     close(alone.high.0, 0.961_869_9);
-    // Without stacks: every poll that cannot be classified, those on a CPU, and the time that it waited for one.
+    // Without stacks: every unclassified poll, a tenth of the polls on a CPU, and the time without a CPU.
     tally.unseen = 100;
     let blindly = estimate::wait(
         &polled(tally, 0),
@@ -1228,7 +1229,7 @@ fn unseen_polls_raise_only_the_upper_bound() {
     close(blindly.unclear.0, 0.1);
 }
 
-/// On a CPU, too, and whatever feeds the trainer.
+/// Applies on a CPU, too, and whatever feeds the trainer.
 #[test]
 fn work_that_may_be_on_a_batch_raises_only_the_upper_bound() {
     let mut tally = MainTally {

@@ -42,7 +42,8 @@ impl<'a> TimeOnData<'a> {
         (polls, newer.waited.saturating_sub(older.waited))
     }
 
-    /// Returns the time spent on the datasets that are not trained on. Polls show their part of a reported wait.
+    /// Returns the time spent on the datasets that are not trained on. If the wait is reported, polls show which part
+    /// of it was for them.
     pub(super) fn validation(&self, wait: Option<Estimate>) -> Option<ValidationRates> {
         datasets::training(self.newer)?;
         let validations = datasets::validations(self.newer).map(|passes| self.grown(passes));

@@ -6,7 +6,7 @@ use super::{GpuRates, RankRates, Rates};
 use crate::sample::{GpuProcess, GpuUser, ProcessPlace, UsedBy};
 use crate::units::Pid;
 
-/// Percent of the multiprocessors' time from which on another process hides what the rank does.
+/// Minimum percent of the multiprocessors' time at which another process hides what the rank does.
 const OTHER_IS_BUSY: f64 = 10.0;
 
 /// A GPU that a rank uses, with the evidence; without a `user`, there is no other GPU that it could be.

@@ -1,5 +1,5 @@
-//! Sums of what happened between samples and no single sample shows: waits that ended, workers that started, batches of
-//! clocks that are not always available, readings of GPUs.
+//! Sums of what happened between samples, which no single sample shows: waits that ended, workers that started, batches
+//! of clocks that are not always available, readings of GPUs.
 //!
 //! Uses fixed memory; neither computes rates nor judges.
 
@@ -111,12 +111,13 @@ impl WorkerSums {
     }
 }
 
-/// Waits for each batch counted, from which on most batches are not counted: a wait may be seen in several parts.
+/// Ratio of waits to counted batches above which most batches are not counted: a wait may be seen in several parts.
 const WAITS_A_BATCH: u64 = 3;
-/// Fewer waits than this decide nothing.
+/// Minimum waits for that ratio to decide anything.
 const WAITS: u64 = 20;
 
-/// Whether most batches are not counted, as so many waits have ended: an iterator of one batch is gone before it can be read.
+/// Whether so many waits have ended that most batches cannot have been counted: an iterator of one batch is gone before
+/// it can be read.
 pub(crate) fn are_missed(batches: u64, waits: u64) -> bool {
     waits >= WAITS && batches.saturating_mul(WAITS_A_BATCH) < waits
 }
