@@ -281,8 +281,8 @@ impl<'a> Context<'a> {
         self.reported_idle().is_some() && device.is_some_and(|device| device.rests_with_each_step)
     }
 
-    /// Returns the share of time that the main thread was seen in functions whose names match, for example `all_reduce
-    /// (torch)`. Polls at which it waited for a batch or received one name no function.
+    /// Returns the share of time that the main thread was seen in functions whose names match, for example
+    /// `all_reduce (torch)`. Polls at which the thread waited for a batch or received one name no function.
     pub(super) fn time_in(&self, is_one: impl Fn(&str) -> bool) -> Share {
         time_in(self.rank, is_one)
     }
