@@ -162,7 +162,7 @@ pub struct HostSample {
     pub boot_ticks_at_start: Option<u64>,
     /// Clock ticks per second (`sysconf(_SC_CLK_TCK)`).
     pub ticks_per_second: Option<u64>,
-    /// Programs outside the job that use the CPUs most, the most first; read only while few CPUs are free.
+    /// Programs outside the job that use the CPUs most, the busiest first; read only while few CPUs are free.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherProgram>,
 }

@@ -11,13 +11,13 @@ use super::counts::counts;
 use crate::sample::{CgroupSample, LoaderSample, PollTrace, ProcessSample, Run, Tail, Tier};
 use crate::units::ProcessKey;
 
-/// What a main thread waits for in an event loop, in no function of its program. That of a notebook's kernel waits for the
-/// next cell, or for what a cell awaits.
+/// Names of waits in an event loop, in no function of the program. In a notebook's kernel it is the wait for the next
+/// cell, or for what a cell awaits.
 pub const EVENTS: &str = "events";
 pub const CELLS: &str = "cells";
-/// What it waits for in a call that writes to a file, in any function.
+/// Name of the wait in a call that writes to a file, in any function.
 pub const WRITTEN_FILE: &str = "a file that it writes";
-/// A wait until the device has done its work, and copies to it. The other ranks, for which it waits with them.
+/// Names of the waits until the device has done its work, for copies to it, and for the other ranks.
 pub const SYNCHRONIZE: &str = "synchronize";
 pub const COPIES: &str = "copies to the device";
 pub const COMMUNICATION: &str = "communication";
@@ -80,8 +80,8 @@ pub struct RankSample {
     pub waits: Tail<Wait>,
     /// Python functions that the main thread was seen in, with the number of polls; empty without stacks.
     pub activity: BTreeMap<String, u64>,
-    /// Python functions that another of its threads was seen in while that held the interpreter's lock and the main
-    /// thread waited for it, with the number of polls.
+    /// Python functions in which another of its threads was seen while that thread held the interpreter's lock and the
+    /// main thread waited for it, with the number of polls.
     #[serde(default)]
     pub gil_holders: BTreeMap<String, u64>,
     /// All loaders that have workers or were seen in use, in order of creation.
@@ -96,7 +96,7 @@ pub struct RankSample {
     /// `communication`). In units of [`BEAT`].
     #[serde(default)]
     pub not_data: BTreeMap<String, u64>,
-    /// The part of it in which the main thread was ready to run, on a CPU or without one.
+    /// The part of `not_data` in which the main thread was ready to run, on a CPU or without one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub not_data_ready: BTreeMap<String, u64>,
     /// States of its main thread, poll by poll: the newest.
@@ -141,10 +141,10 @@ pub struct Passes {
     pub trained: u64,
 }
 
-/// Unit of time in which the states of a main thread are counted. It was 10 ms in older versions, and is in their recordings.
+/// Unit of time in which the states of a main thread are counted. In recordings of older versions it is 10 ms.
 pub const BEAT: Duration = Duration::from_millis(5);
-/// Longest time between two polls that counts: after a longer one the machine was asleep or pipetop was stopped, and nothing
-/// is known of that time.
+/// Longest time between two polls that counts: after a longer one, the machine was asleep or pipetop was stopped, and
+/// nothing is known of that time.
 pub const MAX_GAP: Duration = Duration::from_secs(1);
 
 /// Time that the trainer's main thread was seen in each state, since attaching, in units of [`BEAT`], which are called polls
@@ -192,15 +192,16 @@ pub struct MainTally {
     /// Part of `loading`: blocked on a network, or on a file system behind one.
     #[serde(default)]
     pub network: u64,
-    /// Part of `other`: asleep neither in a timer nor in a wait that has a name, without an accelerator.
+    /// Part of `other`: asleep, but neither in a timer nor in a wait that has a name. Not counted if it uses an
+    /// accelerator.
     #[serde(default)]
     pub blocked: u64,
-    /// Part of all polls: those that began well after they were due, as no CPU was free; and those of them in the loader.
+    /// Polls that began well after they were due because no CPU was free, and those of them in the loader.
     #[serde(default)]
     pub delayed: u64,
     #[serde(default)]
     pub delayed_in_loader: u64,
-    /// How much later than they were due all the polls began, added up.
+    /// Sum of the delays of all polls: how much later than due each began.
     #[serde(default)]
     pub delay: Duration,
     /// Part of all polls: asleep until another thread of the process releases Python's lock (the GIL). `None` if such
@@ -266,7 +267,7 @@ pub struct Reported {
     /// it.
     pub idle: Option<DeviceTime>,
     /// Time that the device computed for a step beyond the step's own length: it was still busy when the step ended. 0
-    /// if computing is not reported, either.
+    /// also if computing is not reported.
     pub overrun: Duration,
     /// When the wait of the first step began, and when the newest step ended, measured from when pipetop started.
     pub first_from: Duration,
@@ -293,9 +294,9 @@ pub struct Wait {
     pub to: Duration,
     /// Batches yielded before it, if the batch clock is known.
     pub batch: Option<u64>,
-    /// When it was seen that a batch had come, although the wait went on: the steps were too short to be seen.
+    /// When a batch was seen to have come although the wait went on: the steps in between were too short to be seen.
     pub first: Option<Duration>,
-    /// Whether it was for the first batch of a pass through the data: none of its batches was asked for before.
+    /// Whether it was for the first batch of a pass through the data: no batch of that pass had been requested before.
     #[serde(default)]
     pub begins: bool,
 }

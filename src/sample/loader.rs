@@ -29,7 +29,7 @@ pub struct LoaderSample {
     /// The data that its newest iterator goes through: one of the rank's `passes`. `None` if no iterator shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<u64>,
-    /// Whether another loader takes its batches, in its dataset, and not the trainer itself.
+    /// Whether another loader's dataset takes its batches, and not the trainer itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nested: bool,
     /// Number of ready batches, poll by poll: the newest.
@@ -136,7 +136,8 @@ pub struct QueueTally {
     /// Maximum number of ready batches: `num_workers x prefetch_factor`.
     pub capacity: Option<u32>,
     pub source: QueueSource,
-    /// Further polls, at which the workers' pipe was gone: from the end of an epoch until the next one's is found.
+    /// Further polls, at which the workers' pipe was gone: from the end of an epoch until the pipe of the next one is
+    /// found.
     #[serde(default)]
     pub gone: u64,
 }

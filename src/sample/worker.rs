@@ -89,13 +89,13 @@ pub struct WorkerTally {
     pub handover: u64,
     /// Asleep in a timer, on a lock or elsewhere while it has a batch to make.
     pub other: u64,
-    /// Of those blocked on a disk or a network: in calls that open, list or ask about files.
+    /// Part of `disk` and `network`: in calls that open, list or query files.
     #[serde(default)]
     pub about_files: u64,
-    /// Of those on a CPU: a command that it waits for was, not the worker itself.
+    /// Part of `cpu`: a command that the worker waits for was on a CPU, not the worker itself.
     #[serde(default)]
     pub commands: u64,
-    /// Of those asleep: on a lock or a queue that processes share.
+    /// Part of `other`: on a lock or a queue that processes share.
     #[serde(default)]
     pub locked: u64,
     /// Stopped by a signal or a debugger, or frozen.
