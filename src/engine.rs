@@ -31,7 +31,7 @@ pub struct State {
     pub model: Model,
     /// `None` before the first sample.
     verdict: Option<Verdict>,
-    /// When a job was last seen that had not ended.
+    /// When a job that had not ended was last seen.
     lived: Option<Duration>,
 }
 
@@ -116,8 +116,8 @@ impl State {
         Some(Report::new(&self.model, self.verdict()?))
     }
 
-    /// Returns the seconds between the two newest samples, and the batches that all ranks took in them. `None` if those
-    /// of some rank are not counted, or if the job has ended.
+    /// Returns the seconds between the two newest samples, and the batches that all ranks took in them. `None` if any
+    /// rank's batches are not counted, or if the job has ended.
     pub fn batches_taken(&self) -> Option<(f64, u64)> {
         let rates = self.model.latest()?;
         let job = rates.job.as_ref().filter(|job| !job.ended)?;

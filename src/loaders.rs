@@ -14,14 +14,14 @@ use crate::units::printable;
 
 /// The names that are compiled in.
 const OWN: &str = include_str!("../config/loaders.toml");
-/// In bytes: what is longer is no list of names.
+/// Maximum size of a file in bytes: a longer one is not a list of names.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// The name of the user's file, beside the configuration.
 pub(crate) const FILE: &str = "loaders.toml";
 
 /// Suffix of the name of a function that runs in the sampler of a loader, which picks the samples of the next batch.
 pub(crate) const IN_SAMPLER: &str = ", sampler";
-/// What a thread waits for that puts what it took into a queue.
+/// Name of the wait of a thread that puts what it took into a full queue.
 pub(crate) const FULL_QUEUE: &str = "a full queue";
 
 /// All known names.
@@ -54,7 +54,7 @@ pub(crate) struct KnownLoader {
     #[serde(default)]
     hand_over: Vec<Method>,
     pub more: Option<String>,
-    /// What more cannot be had of: processes or threads that are there whatever is set, and pass on what others load.
+    /// Kinds of workers whose number no setting changes: they only pass on what others load.
     #[serde(default)]
     fixed: Vec<Unit>,
     pub buffer: Option<String>,
@@ -68,7 +68,7 @@ enum Unit {
 }
 
 impl KnownLoader {
-    /// Returns whether more processes, or `threads`, than are seen cannot be had.
+    /// Returns whether no setting changes the number of processes or, with `threads`, of threads.
     pub(crate) fn is_fixed(&self, threads: bool) -> bool {
         let unit = if threads {
             Unit::Threads
@@ -94,7 +94,7 @@ struct NotData {
     means: String,
     #[serde(default)]
     frames: Vec<Pattern>,
-    /// Names of functions and methods written in C, where a program computes on a device.
+    /// Names of functions and methods written in C. They count only in a program that uses a device.
     #[serde(default)]
     calls: Vec<String>,
 }
@@ -120,7 +120,7 @@ struct DataSite {
 #[serde(try_from = "String")]
 struct Pattern {
     function: String,
-    /// Whether the function's name may continue.
+    /// Whether `function` is only the beginning of the name.
     open: bool,
     file: String,
 }
@@ -197,15 +197,15 @@ pub(crate) struct Meaning {
     pub loader: Option<InKnown>,
     /// What the thread waits for, if that is not a batch: `communication`.
     pub not_data: Option<&'static str>,
-    /// Whether a loop that calls it asks for a batch.
+    /// Whether a loop that calls it asks for a batch there.
     pub asks: bool,
     /// Whether the standard library hands something over here.
     pub hands_over: bool,
-    /// Whether that is the result of a call that was submitted before.
+    /// Whether what it hands over is the result of a call that was submitted before.
     pub result: bool,
-    /// Whether a function of the program's own does while it waits, where the thread trains.
+    /// Whether a function of the program's own hands over a batch here while it waits, in a thread that trains.
     pub takes: bool,
-    /// Whether a library reads samples from files here, where the thread trains.
+    /// Whether a library reads samples from files here, in a thread that trains.
     pub reads: bool,
     /// Whether a thread waits for another here, in the standard library.
     pub waits: bool,
@@ -252,10 +252,9 @@ impl Names {
         })
     }
 
-    /// Those of a file.
+    /// Reads the names of a file.
     ///
-    /// # Errors
-    /// What is wrong with it, with its name.
+    /// Returns what is wrong with the file, with its name.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let name = printable(&path.display().to_string());
         let text = regular_file::read_text(path, MAX_FILE_BYTES);
@@ -263,19 +262,19 @@ impl Names {
         Self::parse(&text).map_err(|trouble| format!("{name}:{trouble}"))
     }
 
-    /// Those of the user's own file. `None` where there is none.
+    /// Reads the names of the user's own file. `None` if there is no such file.
     fn of_user() -> Option<Result<Self, String>> {
         let path = user_file()?;
         path.exists().then(|| Self::read(&path))
     }
 
-    /// What is wrong with the user's own file. `None` where nothing is, or there is none.
+    /// Returns what is wrong with the user's own file. `None` if nothing is, or if there is no such file.
     pub(crate) fn trouble() -> Option<String> {
         Self::of_user()?.err()
     }
 
-    /// Returns the names of the user's file, followed by the built-in ones. A user's file that cannot be used has been
-    /// refused at the start.
+    /// Returns the names of the user's file, followed by the built-in ones. A user's file that cannot be used was
+    /// already refused at the start.
     pub(crate) fn known() -> &'static Self {
         static KNOWN: OnceLock<Names> = OnceLock::new();
         KNOWN.get_or_init(|| {
@@ -325,13 +324,13 @@ impl Names {
         }
     }
 
-    /// Whether a function written in C that is called by this name hands over a batch while the thread sleeps in it.
+    /// Whether a function written in C, called by this name, hands over a batch while the thread sleeps in it.
     pub(crate) fn takes(&'static self, name: &str) -> bool {
         let mut patterns = self.data_site.takes.iter();
         patterns.any(|known| known.names(name, ""))
     }
 
-    /// Returns what a function written in C means that a program with a device calls by this name.
+    /// Returns the meaning of a function written in C that a program with a device calls by this name.
     pub(crate) fn device_call(&'static self, name: &str) -> Option<&'static str> {
         let mut means = self.not_data.iter();
         let found = means.find(|means| means.calls.iter().any(|call| call == name));
@@ -350,7 +349,7 @@ impl Names {
     }
 }
 
-/// `loaders.toml` in the usual folder of the configuration.
+/// Returns the path of `loaders.toml` in the usual folder of the configuration.
 fn user_file() -> Option<PathBuf> {
     folders::config().map(|folder| folder.join(FILE))
 }

@@ -35,7 +35,7 @@ pub const SOURCE: &str = "record";
 pub const SIZE: u64 = 1 << 30;
 /// Maximum number of samples that wait for the disk.
 const QUEUE_LENGTH: usize = 8;
-/// How long the end of the program waits for the disk.
+/// Maximum time that the end of the program waits for the disk.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Writes samples on its own thread. Dropping it writes the remaining ones.

@@ -1,7 +1,7 @@
 //! The quantities that all modules use: identities, shares, byte counts, moments.
 //!
 //! Defines their unit and how they are displayed, independent of where a number comes from or where it is shown. Also
-//! makes names that may contain anything printable.
+//! replaces characters in names that a terminal would interpret.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -167,7 +167,7 @@ pub fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Returns the whole part of a count or a place: 0 for what is negative or not a number.
+/// Returns the whole part of a count or an index: 0 for a negative value or NaN.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -192,7 +192,7 @@ pub fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     sorted
 }
 
-/// Returns the middle value, of two the higher; `None` if there are no values.
+/// Returns the middle value, or the higher of two middle values; `None` if there are no values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let sorted = sorted(values);
     sorted.get(sorted.len() / 2).copied()
@@ -224,7 +224,7 @@ pub fn counted(count: impl TryInto<u64>, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { plural })
 }
 
-/// Returns the first `most` characters of a text, and `more` after them if there are others.
+/// Returns the first `most` characters of a text, followed by `more` if the text is longer.
 pub(crate) fn shortened(text: &str, most: usize, more: &str) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}{more}", &text[..end]),
@@ -238,7 +238,7 @@ pub(crate) fn is_terminal_control(c: char) -> bool {
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Replaces what a terminal would interpret. Names, paths and command lines may contain anything.
+/// Replaces the characters that a terminal would interpret. Names, paths and command lines may contain any of them.
 pub fn printable(text: &str) -> String {
     text.replace(is_terminal_control, "\u{fffd}")
 }

@@ -15,12 +15,12 @@ type KindAndCause = (Kind, Option<Cause>);
 pub(super) struct VerdictChanges {
     /// The last verdict that held for long enough.
     settled: Option<KindAndCause>,
-    /// The verdict that differs from it, and the mark with its start and words.
+    /// The newest verdict if it differs from `settled`, and the mark with its start and words.
     next: Option<(KindAndCause, Mark)>,
 }
 
 impl VerdictChanges {
-    /// Adds the next verdict. Returns the mark of a change once that has held.
+    /// Adds the next verdict. Returns the mark of a change once the change has held for long enough.
     pub(super) fn update(&mut self, at: Duration, verdict: &Verdict) -> Option<Mark> {
         let current = (verdict.kind, verdict.cause);
         if verdict.kind == Kind::WarmingUp || self.settled == Some(current) {

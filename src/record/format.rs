@@ -18,7 +18,7 @@ const HEAD: &[u8] = b"pipetop-recording/";
 pub(super) const VERSION: u32 = 2;
 /// Maximum length of a head, in bytes.
 const MAX_HEAD: usize = 1 << 16;
-/// Where in a skippable frame the length of its content is.
+/// Position of the content's length in a skippable frame.
 const LENGTH: std::ops::Range<usize> = SKIPPABLE.len()..FRAME;
 /// Bytes before the content of a skippable frame.
 pub(super) const FRAME: usize = 8;
@@ -60,7 +60,7 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    /// Returns what helps.
+    /// Returns what the user can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Create { error, .. } if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -111,7 +111,7 @@ pub(super) fn read_head(path: &Path, bytes: &[u8]) -> Result<(Header, usize), Re
     let cut = || RecordError::Empty {
         path: path.to_owned(),
     };
-    // Apart from the length between the two.
+    // The length of the frame, which stands between the two constants, is not compared.
     let start = SKIPPABLE.iter().chain(&[0; 4]).chain(HEAD);
     let mut start = bytes.iter().zip(start).enumerate();
     if bytes.is_empty() || start.any(|(at, (byte, known))| byte != known && !LENGTH.contains(&at)) {

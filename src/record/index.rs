@@ -120,7 +120,7 @@ pub(super) fn find(file: &File, start: u64, length: u64) -> io::Result<(Vec<Grou
 
 /// Returns the indices that start in a piece of the file, in order.
 fn in_piece(file: &File, from: u64, to: u64, length: u64) -> io::Result<Vec<FoundIndex>> {
-    // The magic of an index that starts at the end of the piece is after it.
+    // The magic of an index that starts at the end of the piece lies beyond the piece.
     let reach = (to + (FRAME + MAGIC.len()) as u64).min(length);
     let mut bytes = vec![0; usize::try_from(reach - from).unwrap_or(0)];
     file.read_exact_at(&mut bytes, from)?;
@@ -144,7 +144,7 @@ fn read(file: &File, place: u64, length: u64) -> Option<FoundIndex> {
     file.read_exact_at(&mut content, place + FRAME as u64)
         .ok()?;
     let mut rest = content.strip_prefix(MAGIC.as_slice())?;
-    // Bytes that look like an index by chance do not have their own offset in them.
+    // Bytes that look like an index by chance do not contain their own offset.
     let own = take_u64(&mut rest)?;
     let before = take_u64(&mut rest)?;
     let count = take_u32(&mut rest)?;

@@ -93,7 +93,7 @@ impl Recording {
         Some(taken.at)
     }
 
-    /// Returns whether both are of one run, and `older` ends before this one starts.
+    /// Returns whether both recordings are of one run, and `older` ends before this one starts.
     fn continues(&self, older: &Self) -> bool {
         let Some((this_start, other_start)) = self.begin().zip(older.begin()) else {
             return false;

@@ -144,10 +144,9 @@ fn create(options: &RecordOptions) -> io::Result<File> {
     new.open(&options.path)
 }
 
-/// Checks whether a recording can be made here, and makes none.
+/// Checks whether a recording can be created at this path, without creating it.
 ///
-/// # Errors
-/// Returns the error that making it would end with.
+/// Returns the error with which creating it would fail.
 pub fn can_create(path: &Path) -> Result<(), RecordError> {
     let refused = |path: &Path, error| {
         Err(RecordError::Create {
@@ -185,7 +184,7 @@ fn leave_out_command_lines(sample: &mut Sample) {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordOptions {
     pub path: PathBuf,
-    /// Size in bytes from which on the file is renamed to `NAME.1`, replacing an older one, and a new one is started.
+    /// Size in bytes at which the file is renamed to `NAME.1`, replacing an older one, and a new one is started.
     pub size: u64,
     /// Whether to write the command lines of the job and of the jobs to choose from.
     pub command_lines: bool,
