@@ -1,6 +1,7 @@
 //! Owns the windows and the judge: takes samples, returns the state.
 //!
-//! Reads no clock, file or screen. Live, from a recording or from memory, the same samples result in the same state.
+//! Reads no clock, file or screen. The same samples result in the same state, whether they come from a live job, a
+//! recording or memory.
 
 mod journal;
 mod verdict_changes;

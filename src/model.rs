@@ -141,7 +141,7 @@ impl Model {
         }
     }
 
-    /// Keeps updating the machine's rates, and freezes those of the job and of its window as they last were.
+    /// Keeps updating the machine's rates, but leaves those of the job and of its window as they last were.
     fn apply_after_end(&mut self, sample: &Sample) {
         let Some(rates) = self.last.rates() else {
             return;

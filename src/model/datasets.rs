@@ -100,7 +100,7 @@ pub(super) fn take_long_turns(all: &[Passes]) -> bool {
 mod tests {
     use super::*;
 
-    /// Times are in hundredths of a second: two polls.
+    /// Returns the passes of a dataset; times are in hundredths of a second, of two polls each.
     fn passes(dataset: u64, batches: u64, times: (u64, u64, u64)) -> Passes {
         let [polls, waited, trained] = [times.0, times.1, times.2].map(|time| 2 * time);
         Passes {
@@ -128,7 +128,7 @@ mod tests {
         };
         assert!(!take_long_turns(&[returning(0, 9)]));
         assert!(take_long_turns(&[returning(0, 9), returning(1, 9)]));
-        // Fast steps, of which only some were seen.
+        // The datasets alternate in each step, but only some of the turns were seen.
         assert!(!take_long_turns(&[returning(0, 20), returning(1, 20)]));
         let step_of_seconds = |dataset| Passes {
             returns: 99,
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(found(&[passes(0, 9, nothing)]), (Some(0), vec![]));
         let all = [passes(0, 5, nothing), passes(1, 10, nothing)];
         assert_eq!(found(&all), (Some(1), vec![0]));
-        // Two that take turns.
+        // Two datasets that take turns have about as many batches.
         let all = [passes(0, 9, nothing), passes(1, 10, nothing)];
         assert_eq!(found(&all), (Some(1), vec![]));
     }
@@ -164,10 +164,10 @@ mod tests {
             once(1, 90, nothing),
             once(2, 5, nothing)
         ]));
-        // Its first steps may not have been seen in what only training does.
+        // The first steps of a new dataset may not have been seen in training-only code.
         let (trained, begins) = ((900, 100, 300), (60, 20, 0));
         assert!(not(&[once(0, 90, trained), once(1, 5, begins)]));
-        // Seen of a job with epochs of a second, whose backward pass few stacks met.
+        // Figures of a real job with epochs of a second: few stacks met its backward pass.
         let few = [0, 8, 0, 3, 1].map(|trained| (100, 38, trained));
         let epochs = (0..).zip(few).map(|(id, time)| once(id, 60, time));
         let newest = Passes {
@@ -175,7 +175,7 @@ mod tests {
             ..passes(9, 120, (207, 80, 23))
         };
         assert!(not(&epochs.chain([newest]).collect::<Vec<_>>()));
-        // Six stacks may have missed the short steps of another epoch by chance, twelve hardly.
+        // By chance, six stacks may have missed the short steps of another epoch, but hardly twelve.
         assert!(not(&[once(0, 90, trained), once(1, 50, (140, 20, 0))]));
         let evaluated = (260, 20, 0);
         assert_eq!(
@@ -194,7 +194,7 @@ mod tests {
         let validations = |all: &[Passes]| found(all).1;
         let epochs = [again(0, 5, (60, 12)), again(1, 2, (24, 12))];
         assert!(validations(&epochs).is_empty());
-        // The newest has only begun.
+        // The newest dataset has only begun.
         let begun = [epochs[0], epochs[1], again(2, 1, (3, 3))];
         assert!(validations(&begun).is_empty());
         assert_eq!(validations(&[epochs[0], again(1, 5, (25, 5))]), [1]);
@@ -211,7 +211,7 @@ mod tests {
             ..passes(0, 90, (0, 0, 0))
         };
         let other = |batches| passes(1, batches, (0, 0, 0));
-        // Of one pass and a tenth; not of one of 90.
+        // The training data's 90 batches are of a pass of 80 and the beginning of the next, not of one pass of 90.
         assert!(found(&[other(50), again(80)]).1.is_empty());
         assert_eq!(found(&[other(40), again(80)]).1, [1]);
     }
@@ -226,7 +226,7 @@ mod tests {
             ..trained
         };
         assert!(found(&[before, short]).1.is_empty());
-        // One that is trained on as much.
+        // A dataset that is trained on as much.
         let also = passes(1, 20, (60, 20, 20));
         assert!(found(&[also, trained]).1.is_empty());
     }
@@ -235,7 +235,7 @@ mod tests {
     fn short_steps_that_stacks_missed_by_chance_are_no_validation() {
         let [seen_once, never] = [passes(0, 80, (450, 50, 20)), passes(1, 60, (900, 500, 0))];
         assert!(found(&[seen_once, never]).1.is_empty());
-        // What is hardly seen anywhere shows nothing: the batches do.
+        // So little training-only time shows nothing, so the batches decide.
         assert_eq!(found(&[seen_once, passes(1, 40, (900, 500, 0))]).1, [1]);
     }
 
@@ -246,7 +246,7 @@ mod tests {
             passes(1, 100, (2000, 500, 900)),
         ];
         assert_eq!(found(&all), (Some(1), vec![0]));
-        // Of three, too.
+        // The same holds for three datasets.
         let another = passes(2, 9, (60, 20, 0));
         assert_eq!(found(&[all[0], all[1], another]).1, [0]);
     }

@@ -7,7 +7,7 @@ use crate::model::rates::Rates;
 use crate::model::window::are_missed;
 use crate::sample::{JobSample, LoaderKind, LoaderSample, RankSample, Sample};
 
-/// What the judge checks before it judges.
+/// The progress of the observation, which the judge checks before it judges.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Progress {
     /// Seconds since attaching or, for a job that was watched from its start, since its first batch.
@@ -237,7 +237,7 @@ mod tests {
         model
     }
 
-    /// An iterator is made for each step, and gone before it is read.
+    /// The job makes an iterator for each step, which is gone before it is read.
     #[test]
     fn a_count_that_misses_most_batches_is_none() {
         let mut model = Model::new(Duration::MAX);
@@ -265,8 +265,8 @@ mod tests {
         assert!((model.window().unwrap().seconds - 5.0).abs() < 1e-9);
     }
 
-    /// Returns the time judged of a job that had no loader at first and whose first count is above the first few. It
-    /// started `began` ticks after pipetop, and its children that have ended needed this many seconds.
+    /// Returns the times that progress and window cover for a job without a loader at first, whose first count is above
+    /// the first few. It started `began` ticks after pipetop, and its ended children used `ended` seconds of CPU time.
     fn judged(began: i64, ended: u64, samples: &[(f64, Option<u64>)]) -> [Duration; 2] {
         let mut model = Model::new(Duration::MAX);
         for (seconds, count) in samples {
@@ -291,15 +291,15 @@ mod tests {
         assert_eq!(judged(-1, 0, &samples), both(4));
         assert_eq!(judged(90, 0, &samples), both(4));
         assert_eq!(judged(-3000, 0, &samples), both(4));
-        // The job may only have been between two epochs.
+        // The job may only have been between two epochs when pipetop came.
         assert_eq!(judged(-3000, 12, &samples), both(8));
-        // As in these samples.
+        // In these samples, it is between two epochs.
         let epochs = [(10.0, None), (11.0, Some(101)), (12.0, Some(121))];
         let samples = [&samples[..], &epochs].concat();
         assert_eq!(judged(-1, 0, &samples), both(7));
     }
 
-    /// What the main thread loads itself is seen only by its stacks, which takes a moment.
+    /// A loader of the main thread is seen only by stacks, which takes a moment.
     #[test]
     fn a_loader_of_the_main_thread_that_appears_late_is_judged_from_then() {
         let judged = |appears: f64| {

@@ -185,7 +185,7 @@ pub struct RankRates {
     pub step: StepRates,
     /// Overlap of its waits with the idle time of each GPU that has a history, whether or not the rank uses that GPU.
     pub overlaps: Vec<Overlap>,
-    /// The same over the time in which a GPU oscillates, for those that oscillate too slowly for the window.
+    /// The same over the time in which a GPU oscillates, for GPUs that oscillate too slowly for the window.
     pub slow_overlaps: Vec<Overlap>,
     /// The device that the rank computes on, by its own reports. `None` if it reports nothing.
     pub device: Option<DeviceRates>,

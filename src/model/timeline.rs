@@ -282,7 +282,8 @@ mod tests {
         }
     }
 
-    /// Returns samples a second apart, in each of which the first worker had these states from this slot on.
+    /// Returns the timeline of samples that are a second apart: in each, the first worker had these states from this
+    /// slot on.
     fn fed(seen: &[(u64, &[WorkerNow])]) -> (Timeline, WorkerPlace) {
         let mut timeline = Timeline::default();
         let mut before: Option<Sample> = None;

@@ -66,8 +66,8 @@ pub(crate) struct Delta<'a> {
 }
 
 impl<'a> Delta<'a> {
-    /// `older` is the same process, by its key, in the older sample. Without one it counts from the process's start, if
-    /// that is known to be in the interval.
+    /// `older` is the same process, by its key, in the older sample. Without one, growth counts from the process's
+    /// start, if that is known to be in the interval.
     pub(crate) fn new(
         older: Option<&'a ProcessSample>,
         newer: &'a ProcessSample,

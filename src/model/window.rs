@@ -96,8 +96,8 @@ impl Window {
         self.rates_within(self)
     }
 
-    /// Returns the same, but takes what shows only over a longer time (slow oscillations of GPUs, single loads) from
-    /// `session`, a window that contains this one.
+    /// Like [`Self::rates`], but takes what shows only over a longer time (slow oscillations of GPUs, single loads)
+    /// from `session`, a window that contains this one.
     pub fn rates_within(&self, session: &Self) -> Option<Rates> {
         let (first, last) = self.samples.front().zip(self.samples.back())?;
         Rates::of(first, &self.sums, last, &session.sums)

@@ -68,7 +68,7 @@ fn off(tier: Tier) -> f64 {
 
 /// Returns the probability that the wait share is on this kind's side of the threshold. It is at least one half, since
 /// a kind that is decided by other waits or by the GPU may be right for any share. It is exactly one half where time
-/// that may have been waits could change the kind: no probability is known for that.
+/// that may have been waits could change the kind: that uncertainty is not one of chance.
 fn side_probability(kind: Kind, wait: Estimate, off: f64) -> f64 {
     let above = |threshold: f64| {
         let distance = wait.share.0 - threshold;

@@ -1,4 +1,4 @@
-//! Decides when there is enough for a verdict: at once if it is clear, else when enough was seen to give it anyway.
+//! Decides when enough was seen for a verdict: a clear verdict is given at once, an unclear one later.
 //!
 //! A verdict is clear if it would be the same for all values of the wait share and the GPU's idle share in their
 //! intervals. These intervals ([`Bounds`]) are wide enough to be judged repeatedly. They do not cover a period that is

@@ -107,7 +107,8 @@ pub fn assess(rates: Option<&Rates>, progress: &Progress, gaps: &[Gap]) -> Verdi
 }
 
 /// Returns the verdict on one window, given the previous verdict. If the most likely kind is still the previous one, it
-/// is kept even where it is unclear; the previous rank is kept as long as no other loses clearly more.
+/// is kept even if the waits have become somewhat less clear; the previous rank is kept as long as no other loses
+/// clearly more.
 fn assess_after(
     previous: Option<&Verdict>,
     rates: Option<&Rates>,

@@ -79,7 +79,7 @@ mod tests {
         };
         assert_eq!(named([0.45, 0.60], None), reads);
         assert_eq!(named([0.45, 0.60], Some(gets)), reads);
-        // Its own waits do not explain those of the other.
+        // The rank that reads almost never waits, so its waits do not explain the other's.
         assert_eq!(named([0.02, 0.60], None), gets);
     }
 }

@@ -392,7 +392,7 @@ mod tests {
         let weight = |tally: &WorkerTally, ready| weight_of_sleep(tally, Some(Share(1.0)), ready);
         // 40 % of the polls found it asleep, and it was ready for 30 % of the time.
         assert!((weight(&tally, Some(0.3)) - 1.75).abs() < 1e-9);
-        // Polls come late when CPUs are short, and find it asleep too often: that is not corrected.
+        // When CPUs are short, polls come late and find the worker asleep too often: that is not corrected.
         assert!((weight(&tally, Some(0.8)) - 1.0).abs() < 1e-9);
         assert!((weight(&tally, None) - 1.0).abs() < 1e-9);
         let few = WorkerTally {

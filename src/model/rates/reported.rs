@@ -118,8 +118,8 @@ mod tests {
     use crate::model::rates::RankRates;
     use crate::sample::{BatchClock, BatchCount, Sample, Wait};
 
-    /// Returns a sample of ten steps per second since time 0, of 25 ms waited and 75 ms worked each; polls see 60 % of
-    /// waiting.
+    /// Returns a sample of ten steps per second since time 0, each with a wait of 25 ms and 75 ms of work; polls see 60
+    /// % of the time in waits.
     fn reporting(at: f64) -> Sample {
         let mut sample = training(at);
         let steps = Duration::as_millis(&secs(at)) / 100;
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(wait.polls, 20);
         close(wait.low.0, 0.24);
         close(wait.high.0, 0.26);
-        // Polls show its composition: five sixths waiting, one sixth receiving.
+        // Polls show the parts of the wait: five sixths waiting, one sixth receiving.
         close(rank.waiting.map(|share| share.0), 0.25 * 5.0 / 6.0);
         close(rank.receiving.map(|share| share.0), 0.25 / 6.0);
         assert_eq!(rank.step.batches, Some(20));

@@ -182,7 +182,7 @@ mod tests {
         of_start.extend([(0.01, 0.2); 20]);
         let blocks = Blocks::of_waits(&cycles(&of_start), 0.0);
         assert!((total(&blocks.blocks).0 - 0.2).abs() < 1e-9, "{blocks:?}");
-        // All polls saw 60 % of waiting, the blocks 5 %: the bounds include both.
+        // All polls saw 60 % of waits, the blocks 5 %: the bounds include both.
         let (low, high) = blocks.bounds(0.6, 900.0).unwrap();
         assert!(low < 0.05 && high > 0.6, "{low} to {high}");
     }

@@ -14,8 +14,8 @@ const OTHER_IS_BUSY: f64 = 10.0;
 pub struct Used<'a> {
     pub gpu: &'a GpuRates,
     pub user: Option<&'a GpuUser>,
-    /// The busiest process on it that is neither a rank nor a worker of the job: how busy the GPU is does not show what the
-    /// rank does there.
+    /// The busiest process on it that is neither a rank nor a worker of the job: because of it, the GPU's load does not
+    /// show what the rank does.
     pub other: Option<&'a GpuProcess>,
 }
 

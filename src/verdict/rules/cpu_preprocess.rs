@@ -38,7 +38,8 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     ))
 }
 
-/// Returns the time in which a worker or its command was on a CPU. That of a command includes its waits for one.
+/// Returns the share of time in which a worker or its command was on a CPU. A command's share includes its waits for
+/// one.
 fn on_cpu(worker: &WorkerRates) -> Option<Share> {
     let commands = worker.commands.unwrap_or_default();
     Some(Share(worker.cpu?.min(1.0) + commands.0).clamped())
