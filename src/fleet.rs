@@ -1,6 +1,7 @@
-//! All runs in a Prometheus, worst first: the metrics that `pipetop serve` exports on each node, combined.
+//! All runs that a Prometheus server knows, worst first: combines the metrics that `pipetop serve` exports on each
+//! node.
 //!
-//! Reads the server only; does not depend on the jobs of this machine.
+//! Reads only the server; does not depend on the jobs of this machine.
 
 mod answer;
 mod client;
@@ -21,12 +22,12 @@ pub(crate) use table::text;
 
 use crate::error::Hinted;
 
-/// The server, and the run to show.
+/// The Prometheus server to read, and the run to show.
 #[derive(Debug, Clone)]
 pub(crate) struct Fleet {
     pub url: String,
     pub credentials: Option<Credentials>,
-    /// Only this run, with all of its ranks.
+    /// Show only this run, with all of its ranks. `None` = show all runs.
     pub run: Option<String>,
 }
 
@@ -34,7 +35,7 @@ impl Fleet {
     /// Reads everything once.
     ///
     /// # Errors
-    /// Returns an error if the server cannot be reached, refuses the request, or is not a Prometheus.
+    /// Returns an error if the server cannot be reached, refuses the request, or is not a Prometheus server.
     pub(crate) fn read(&self) -> Result<FleetReport, Hinted> {
         let client = client::Client::new(&self.url, self.credentials.clone());
         read::read(|query| client.series(query), self.run.as_deref())

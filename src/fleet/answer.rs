@@ -1,4 +1,4 @@
-//! Parses the answers of Prometheus' HTTP interface into series with labels. Does no I/O.
+//! Parses responses of the Prometheus HTTP API into labelled series. Does no I/O.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ struct Body {
     status: String,
     error: Option<String>,
     data: Option<Data>,
-    /// For example from a server that queries others, one of which did not answer.
+    /// For example from a server that queries other servers, of which one did not answer.
     #[serde(default)]
     warnings: Vec<String>,
 }
@@ -65,7 +65,7 @@ struct ResponseSeries {
 struct ResponsePoint(f64, String);
 
 impl ResponsePoint {
-    /// Returns the point; `None` if its value is not a finite number: unknown values are 0 / 0.
+    /// Returns the point; `None` if its value is not finite: a query computes 0 / 0 where a figure is unknown.
     fn finite(&self) -> Option<(f64, f64)> {
         let value: f64 = self.1.parse().ok()?;
         value.is_finite().then_some((self.0, value))
@@ -75,7 +75,7 @@ impl ResponsePoint {
 /// Parses the body of a response.
 ///
 /// # Errors
-/// Returns the server's error message, or `None` if the body is not that of a Prometheus.
+/// Returns the server's error message, or `None` if the body is not a Prometheus response.
 pub(super) fn parse(body: &str) -> Result<Answer, Option<String>> {
     let answer: Body = untrusted::from_json(body.as_bytes()).map_err(|_| None)?;
     let found = match (answer.status.as_str(), answer.data) {
@@ -97,7 +97,7 @@ pub(super) fn parse(body: &str) -> Result<Answer, Option<String>> {
     Ok((series.collect(), warnings.collect()))
 }
 
-/// Returns the beginning of a text of the server, which may contain anything and be of any length.
+/// Returns the beginning of a text from the server, which may contain anything and be of any length.
 fn quoted(text: &str) -> String {
     shortened(text, MAX_TEXT, "..")
 }

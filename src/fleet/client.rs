@@ -1,6 +1,6 @@
-//! HTTP client of a Prometheus: sends queries, returns series.
+//! HTTP client of a Prometheus server: sends queries, returns series.
 //!
-//! Uses the interface `/api/v1`; does not depend on the queries.
+//! Uses the API below `/api/v1`; does not depend on the queries.
 
 use std::time::Duration;
 
@@ -15,11 +15,12 @@ use crate::error::Hinted;
 
 /// Timeout of one query: a server that is slower than this is of no use to a screen.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum length of an answer in bytes: ten thousand ranks need two fifths of it. A dozen answers are read in parallel.
+/// Maximum length of an answer in bytes: that of ten thousand ranks needs two fifths of it. A dozen answers are read in
+/// parallel.
 const MAX_ANSWER_BYTES: u64 = 32 << 20;
-/// The path of a query.
+/// Path of the API for instant queries.
 const QUERY: &str = "/api/v1/query";
-/// Maximum length of an address that is repeated.
+/// Maximum length in bytes of the target of a redirect that a hint repeats.
 const MAX_ADDRESS: usize = 200;
 
 /// Credentials for the server. They come from the environment or from a file, because every user can read command
@@ -63,7 +64,7 @@ impl Client {
         let agent = Agent::config_builder()
             .timeout_global(Some(TIMEOUT))
             .http_status_as_error(false)
-            // A redirect loses the query, or the credentials.
+            // Following a redirect would lose the query or the credentials.
             .max_redirects(0)
             .tls_config(tls.build())
             .user_agent(concat!("pipetop/", env!("CARGO_PKG_VERSION")))
@@ -111,10 +112,10 @@ impl Client {
         Ok((status, body))
     }
 
-    /// The server names another address.
+    /// Returns the error for a redirect to `to`.
     fn redirected(&self, to: Option<&str>) -> Hinted {
         let message = format!("{} redirects to another address", self.url);
-        // Anything but an address of this interface is something else: a page for signing in.
+        // A target outside this API is something else, such as a login page.
         let address = to.and_then(|to| to.strip_suffix(QUERY));
         match address.filter(|to| to.starts_with("http") && to.len() < MAX_ADDRESS) {
             Some(address) => Hinted::new(message, format!("use --prometheus {address}")),
@@ -138,7 +139,7 @@ impl Client {
         )
     }
 
-    /// Returns the error for an answer that is not usable.
+    /// Returns the error for an unusable answer; `error` is the server's own message, if it sent one.
     fn refused(&self, status: StatusCode, error: Option<String>) -> Hinted {
         if let Some(error) = error {
             return Hinted::new(

@@ -1,10 +1,10 @@
-//! The queries for the runs: one for each figure.
+//! The PromQL queries for the runs, one for each figure.
 //!
-//! Depends on the names of the metrics of `pipetop serve`.
+//! Depends on the metric names of `pipetop serve`.
 
-/// Range of rates: it contains two scrapes if Prometheus scrapes once a minute.
+/// Range of a rate: long enough for two scrapes if Prometheus scrapes once a minute.
 const RATES: &str = "2m";
-/// Length of the history in seconds, number of points in it, and seconds from one to the next.
+/// Length of the history in seconds, number of points in it, and seconds between two points.
 const HISTORY: u32 = 3600;
 pub(super) const POINTS: u32 = 16;
 pub(super) const STEP: u32 = HISTORY / POINTS;
@@ -20,11 +20,11 @@ pub(super) enum FleetFigure {
     Causes,
     Batches,
     Ages,
-    /// The wait shares of all ranks, or of the one that waits longest.
+    /// The wait share of each rank of one run; if all runs are read, only that of the longest-waiting rank of each.
     Waits,
     /// The wait share of the median rank.
     MiddleWait,
-    /// By rank, of one run only.
+    /// Queue occupancy by rank. Like `Gpus`, read only of a single run.
     Queues,
     Gpus,
 }
@@ -84,7 +84,7 @@ pub(super) fn queries(run: Option<&str>) -> Vec<(FleetFigure, String)> {
         ),
     ];
     if run.is_none() {
-        // With thousands of ranks, only the one of each run that matters.
+        // There may be thousands of ranks, so read only the longest-waiting one of each run.
         queries.push((FleetFigure::Waits, format!("topk by (run) (1, {waits})")));
         return queries;
     }

@@ -1,4 +1,4 @@
-//! How the answers to the queries for the runs are combined into one report.
+//! Combines the answers to the queries into one report.
 //!
 //! Does not depend on how a query is sent to the server.
 
@@ -10,14 +10,14 @@ use super::report::{FleetRank, FleetReport, RunReport};
 use crate::error::Hinted;
 use crate::units::whole;
 
-/// Difference of the wait shares of a rank and the median rank from which on the rank holds up the others. The alert of
-/// `pipetop rules` uses the same.
+/// A rank holds up the others if its wait share exceeds that of the median rank by more than this. The alert of
+/// `pipetop rules` uses the same value.
 const STRAGGLER: f64 = 0.1;
 
-/// Most of anything that is counted: more is no figure of pipetop.
+/// Upper limit of counts, rates and durations: a greater value cannot come from pipetop.
 const MOST: f64 = 1e9;
 
-/// Reads all runs, or only `run`, from the server, which answers queries with series.
+/// Reads all runs, or only `run`, from `server`, which sends a query and returns its series.
 ///
 /// # Errors
 /// Returns an error if one of the queries has no answer.
@@ -40,7 +40,7 @@ pub(super) fn read(
         runs: answers.runs(run.is_some()),
         warnings: warnings.into_iter().collect(),
     };
-    // Compare what is shown, so that runs that look equal keep their order.
+    // Compare the rounded figures that are shown, so that runs that look equal keep their order.
     let lost = |run: &RunReport| run.ranks_lost.map_or(-1.0, |lost| (10.0 * lost).round());
     report.runs.sort_by(|a, b| {
         let order = lost(b).total_cmp(&lost(a));
@@ -77,33 +77,33 @@ fn run_parallel(
 #[derive(Debug, Default)]
 struct Answers(BTreeMap<(FleetFigure, String), Vec<Series>>);
 
-/// Converts a number of things.
+/// Converts a count; 0 if it is unknown or impossible.
 fn count(value: Option<f64>) -> u64 {
     value
         .and_then(amount)
         .map_or(0, |value| whole(value) as u64)
 }
 
-/// Returns a share; `None` if it cannot be one.
+/// Returns a share between 0 and 1; `None` if the value is too far outside to be a share.
 fn share(value: f64) -> Option<f64> {
-    // The rates of two counters may differ in the last digits. What is below 0 is 0, not -0.
+    // The rates of two counters may differ in the last digits. Adding 0.0 turns -0 into 0.
     (-0.01..=1.01)
         .contains(&value)
         .then_some(value.clamp(0.0, 1.0) + 0.0)
 }
 
-/// Returns how many there are of something, or how long something took; `None` if it cannot be.
+/// Returns a count, a rate or a duration; `None` if it is negative or impossibly large.
 fn amount(value: f64) -> Option<f64> {
     (0.0..=MOST).contains(&value).then_some(value)
 }
 
-/// Returns what identifies a rank of a run.
+/// Returns the labels that identify a rank within a run.
 fn place(series: &Series) -> [&str; 2] {
     ["rank", "instance"].map(|name| series.label(name))
 }
 
 impl Answers {
-    /// Returns the series of this run.
+    /// Returns the series of a figure for this run.
     fn of(&self, figure: FleetFigure, run: &str) -> &[Series] {
         let key = (figure, run.to_owned());
         self.0.get(&key).map_or(&[], Vec::as_slice)
@@ -150,7 +150,7 @@ impl Answers {
             ranks_lost: lost_share.map(|share| share * all as f64),
             batches_per_s: self.value(FleetFigure::Batches, run).and_then(amount),
             slowest: ranks.first().cloned(),
-            // The clocks of two machines may differ.
+            // The clocks of two machines may differ, so an age may be negative.
             age_seconds: self
                 .value(FleetFigure::Ages, run)
                 .and_then(|age| amount(age.max(0.0))),
@@ -191,7 +191,8 @@ impl Answers {
         ranks.collect()
     }
 
-    /// Returns the history. A server leaves out the times at which it has no value.
+    /// Returns the lost share at each point of the history, oldest first. The server leaves out the points without a
+    /// value.
     fn history_of(&self, run: &str) -> Vec<Option<f64>> {
         let Some(line) = self.of(FleetFigure::History, run).first() else {
             return vec![];
@@ -369,7 +370,7 @@ mod tests {
             ];
             assert_eq!(shares, [None; 7], "{value}");
             assert_eq!((run.nodes, run.ranks, run.agree), (0, 0, 0));
-            // A clock that is ahead is no age.
+            // A clock that is ahead gives a negative age, which becomes 0.
             assert_eq!(run.age_seconds, (value < 0.0).then_some(0.0));
             assert!(!rank.straggler);
         }

@@ -1,6 +1,7 @@
-//! The fleet screen: what the loop of `app` does with it.
+//! Connects the fleet screen to the event loop of `app`.
 //!
-//! A separate thread reads the server, so that a slow server blocks nothing. Does not depend on how a frame is drawn.
+//! A separate thread reads the server, so that a slow server does not block the screen. Does not depend on how a frame
+//! is drawn.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -57,7 +58,7 @@ impl Shown for FleetScreen {
     }
 }
 
-/// Reads a page again and again, or another one when it is wanted, until nobody receives the readings.
+/// Reads the current page repeatedly, and another page as soon as it is requested, until the receiver is gone.
 fn keep_reading(mut fleet: Fleet, wanted: &Receiver<FleetPage>, send: &mpsc::Sender<FleetReading>) {
     loop {
         let reading = (fleet.run.clone(), fleet.read());
@@ -73,7 +74,8 @@ fn keep_reading(mut fleet: Fleet, wanted: &Receiver<FleetPage>, send: &mpsc::Sen
     }
 }
 
-/// Shows the fleet on the terminal until the user ends it. Returns the command to print then, if the user asked for one.
+/// Shows the fleet on the terminal until the user ends it. Returns the command to print afterwards, if the user asked
+/// for one.
 ///
 /// # Errors
 /// Returns an error if the terminal cannot be used, or if no thread can be started.

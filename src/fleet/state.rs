@@ -24,9 +24,9 @@ pub(super) struct FleetScreen {
     pub(super) page: FleetPage,
     /// The last report: of all runs, or of the one whose ranks are shown.
     pub(super) report: Option<FleetReport>,
-    /// Time since it was read.
+    /// Time since the report was read.
     pub(super) age: Option<Duration>,
-    /// When the first frame with it was drawn.
+    /// When the first frame with the report was drawn.
     pub(super) read_at: Option<Duration>,
     /// When the last frame was drawn.
     pub(super) drawn_at: Duration,
@@ -35,7 +35,7 @@ pub(super) struct FleetScreen {
     pub(super) picked: usize,
     /// The command to print after the screen is closed.
     pub(super) printed: Option<String>,
-    /// Where another page is requested.
+    /// Requests another page from the thread that reads the server.
     want: Sender<FleetPage>,
 }
 
@@ -72,8 +72,8 @@ impl FleetScreen {
 
     /// Returns the command that opens pipetop on the machine of the selected rank.
     ///
-    /// `None` if the names cannot be those of a job and a machine: they are put into a shell, and who may export
-    /// metrics chooses them.
+    /// `None` if a name contains unusual characters: the user runs the command in a shell, and anyone who can export
+    /// metrics can choose these names.
     pub(super) fn command(&self) -> Option<String> {
         let run = self.page.as_ref()?;
         let host = self.ranks().get(self.picked)?.host();
@@ -104,7 +104,8 @@ impl FleetScreen {
                 self.report = Some(report);
                 (self.age, self.read_at) = (Some(Duration::ZERO), None);
                 self.trouble = None;
-                // The order changes with the figures. The first line is that of the worst, whichever it is.
+                // The order changes with the figures: keep the same run or rank selected. A selected first line stays
+                // the first, since it means the worst, whichever that is.
                 let same = (0..self.count()).find(|place| self.name(*place) == picked);
                 let place = same.filter(|_| self.picked > 0);
                 self.pick(place.unwrap_or(self.picked));
@@ -121,7 +122,7 @@ impl FleetScreen {
         }
     }
 
-    /// Returns what the line in this place is about: a run, or a rank and where it runs.
+    /// Returns what identifies the line at `place`: the run, or the rank and its scrape target.
     fn name(&self, place: usize) -> Option<[String; 2]> {
         if self.page.is_none() {
             let run = self.runs().get(place)?;
@@ -135,9 +136,9 @@ impl FleetScreen {
         self.picked = place.min(self.count().saturating_sub(1));
     }
 
-    /// Opens another page, without data of the one before.
+    /// Opens another page, and drops the data of the previous one.
     fn open(&mut self, page: FleetPage) {
-        // The reader ends only with the program.
+        // Cannot fail: the thread that reads ends only with the program.
         let _ = self.want.send(page.clone());
         self.page = page;
         self.report = None;

@@ -14,7 +14,8 @@ use crate::units::{known, printable, shortened};
 /// Maximum width of a name in columns.
 const NAME: usize = 24;
 
-/// A column: its head, whether its cells are left-aligned, and its turn to be dropped if not all fit.
+/// A column: its head, whether its cells are left-aligned, and its place in the order in which columns are dropped if
+/// not all fit.
 type FleetColumn = (&'static str, bool, usize);
 
 const RUNS: [FleetColumn; 12] = [
@@ -49,7 +50,7 @@ pub(super) const NO_RUNS: &str = "no runs: this Prometheus has no pipetop metric
 
 /// The columns that fit, and the cells of the head and of each row.
 pub(super) struct FleetTable {
-    /// Each with its place in a row.
+    /// Each column with its index in a row.
     columns: Vec<(usize, TableColumn)>,
     pub(super) rows: Vec<Vec<String>>,
 }
@@ -74,7 +75,7 @@ impl FleetTable {
         Self { columns, rows }
     }
 
-    /// Returns the line of a row; `paint` gives the colour of each cell, by its place.
+    /// Returns the line of a row; `paint` gives the colour of each cell, by its index.
     pub(super) fn line(
         &self,
         row: &mut LineBuilder<'_>,
@@ -162,7 +163,7 @@ fn rank_cells(rank: &FleetRank) -> Vec<String> {
     ]
 }
 
-/// Returns the words of a kind, as elsewhere on the screen.
+/// Returns the kind of a verdict as the other screens write it.
 fn words(kind: &str) -> String {
     kind.to_uppercase().replace("-UP", " UP")
 }
@@ -180,7 +181,7 @@ fn short(name: &str) -> String {
     shortened(&printable(name), NAME, "..")
 }
 
-/// Returns a bar for each value; a space for an unknown one, `n/a` if all are.
+/// Returns a bar for each value; a space for an unknown one, `n/a` if all are unknown.
 fn history(values: &[Option<f64>], ascii: bool) -> String {
     if values.iter().all(Option::is_none) {
         return known(None::<f64>);

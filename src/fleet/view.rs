@@ -15,7 +15,7 @@ use crate::ui::line_builder::LineBuilder;
 use crate::ui::panel::write;
 use crate::ui::table::COLUMN_GAP;
 
-/// Height up to which all lines are left to the table.
+/// Maximum height in lines at which the server's note is left out in favour of the table.
 const LOW: u16 = 4;
 const NO_RANKS: &str = "no rank of this run was seen in the last two minutes";
 
@@ -48,7 +48,7 @@ pub(super) fn draw(screen: &FleetScreen, frame: &mut Frame<'_>) {
     write(frame, rest, lines);
 }
 
-/// Returns what the server says of its figures, for example that it could not read all of them.
+/// Returns a line with the first of the server's warnings, for example that it could not read all data.
 fn note(screen: &FleetScreen, width: u16) -> Option<Line<'static>> {
     let warnings = &screen.report.as_ref()?.warnings;
     let more = match warnings.len() {
@@ -92,7 +92,7 @@ fn age(screen: &FleetScreen) -> Option<String> {
 /// Returns the head of the table and the visible rows.
 fn rows(screen: &FleetScreen, width: u16, room: usize) -> Vec<Line<'static>> {
     let (runs, ranks) = (screen.runs(), screen.ranks());
-    // Without the cell of the mark and two behind the last column.
+    // Without the column of the mark and the gap after the last column.
     let cells = usize::from(width).saturating_sub(1 + COLUMN_GAP);
     let (table, roles, none): (_, Vec<Roles>, _) = match screen.page {
         None => (
