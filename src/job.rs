@@ -1,4 +1,4 @@
-//! Which processes belong to a job: trainers, the loaders of each, and which job the user means.
+//! Which processes belong to a job (the trainers and the loaders of each), and which job the user means.
 //!
 //! Pure: works on [`Process`] facts that a source has read. Must not depend on how they are read, on rates or on
 //! screens.

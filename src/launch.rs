@@ -1,14 +1,14 @@
-//! Launches a command of the user, with training somewhere below it, so that it reports its own steps and ends with
-//! pipetop or continues without it.
+//! Launches the user's command, which trains or starts the training, so that the training reports its own steps. The
+//! command ends with pipetop, or is released and continues without it.
 //!
 //! ```text
 //! pipetop ── commands ──> supervisor ── starts, signals, ends ──> command and all below it
 //!         <── events ────           └─ the hook's directory
 //! ```
 //!
-//! The supervisor is a process of pipetop that outlives a killed pipetop just long enough to end what it started. Holds
-//! everything that the command gets only because pipetop launched it. Must not depend on how the reports are used or
-//! shown.
+//! The supervisor is a process of pipetop that outlives a killed pipetop just long enough to end what it started. This
+//! module holds everything that the command gets only because pipetop launched it. It must not depend on how the
+//! reports are used or shown.
 
 mod descendants;
 mod exit_tracker;

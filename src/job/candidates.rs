@@ -12,7 +12,7 @@ pub enum Target {
     Word(String),
     /// The trainer that pipetop launched: once it has ended, no other job is watched.
     Launched(Pid),
-    /// Anything that trains below this process, which pipetop launched, and after its end the next job there.
+    /// The job below this process, which pipetop launched; after the end of that job, the next one there.
     Below(Pid),
     /// Not given: the only job that is running.
     #[default]
@@ -27,11 +27,12 @@ pub struct Candidate {
     pub command: String,
     /// Loader workers of all ranks.
     pub workers: usize,
-    /// The Python that started the only rank through `multiprocessing`: perhaps it trains, and the rank only loads for it.
+    /// The Python that started the job's only rank through `multiprocessing`. Perhaps it is the trainer, and the rank
+    /// only loads for it.
     pub starter: Option<ProcessKey>,
 }
 
-/// Most characters of a word in an error.
+/// Maximum length of a word in an error message, in characters.
 const WORD: usize = 100;
 
 /// Why there is nothing to watch.
@@ -55,7 +56,7 @@ pub enum NoTarget {
     NoMatch(String),
     #[error("several command lines contain `{}`, but none is a training job", shortened(.0, WORD, "..."))]
     NoJobMatches(String),
-    /// With the reason.
+    /// Contains the reason.
     #[error("cannot read all processes: {0}")]
     Unread(String),
     #[error("several training jobs are running")]
@@ -78,8 +79,8 @@ impl NoTarget {
     }
 }
 
-/// Returns the job that `target` names. `None` if `Target::Any` finds nothing yet. `ours` are pipetop and the processes
-/// that started it: a word does not match them.
+/// Returns the job that `target` names. `None` if `Target::Any` or `Target::Below` finds nothing yet. `ours` are
+/// pipetop and the processes that started it: a word matches them only if they train.
 ///
 /// # Errors
 /// Returns an error if the target cannot be a job, is not one, or is several.
@@ -95,7 +96,7 @@ pub fn resolve(
         Target::Below(pid) => Ok(below(&tree, *pid, &[])),
         Target::Any => {
             let mut found = candidates(processes);
-            // A notebook that runs no cell is not meant where something trains.
+            // A notebook that runs no cell is not meant if there is another job.
             if found.iter().any(|job| !is_idle_notebook(&tree, job)) {
                 found.retain(|job| !is_idle_notebook(&tree, job));
             }
@@ -121,7 +122,7 @@ pub(super) fn candidates(processes: &[Process]) -> Vec<Candidate> {
     found
 }
 
-/// Returns the jobs of those processes that train, each once.
+/// Returns the job of each process that trains, without duplicates.
 fn jobs_of<'a>(
     tree: &Tree<'a>,
     processes: impl IntoIterator<Item = &'a Process>,
@@ -136,9 +137,9 @@ fn jobs_of<'a>(
     jobs
 }
 
-/// Returns the job below `root`: that of a process in `reports`, which report their steps, or else the likeliest of
-/// those that look like one. Launchers load a framework before the trainers that they start exist, so the caller must
-/// ask again until the result is certain.
+/// Returns the job below `root`: that of a process in `reports` (the processes that report their steps), or else the
+/// likeliest candidate. A launcher loads a framework before its trainers exist, so the caller must ask again until the
+/// result is certain.
 pub fn below(tree: &Tree<'_>, root: Pid, reports: &[Pid]) -> Option<Candidate> {
     let below = tree.descendants(root);
     let reporter = below
@@ -190,7 +191,7 @@ fn by_word(
     word: &str,
     ours: &[Pid],
 ) -> Result<Candidate, NoTarget> {
-    // The process that started us also has the word in its command line; it is meant only if it trains.
+    // The process that started pipetop may have the word in its command line, too; it is meant only if it trains.
     let ours = |process: &Process| ours.contains(&process.key.pid) && !is_trainer(tree, process);
     let lower = word.to_lowercase();
     let matches = |process: &&Process| {
@@ -223,8 +224,8 @@ fn by_word(
     }
 }
 
-/// Whether the process trains, as far as known: a Python with loader workers, or with a framework loaded and not itself
-/// a worker, a helper or a launcher.
+/// Whether the process appears to train: a Python that has loader workers, or has a framework loaded and does not only
+/// start trainers. A worker, a helper or a launcher of ranks does not train.
 fn is_trainer(tree: &Tree<'_>, process: &Process) -> bool {
     if process.is_builtin_trainer() {
         return process.state != 'Z';
@@ -232,7 +233,7 @@ fn is_trainer(tree: &Tree<'_>, process: &Process) -> bool {
     if process.kernel || process.state == 'Z' || !process.is_python() {
         return false;
     }
-    // A worker goes on for a while after its trainer was killed.
+    // A worker continues for a while after its trainer was killed, so its name must be enough.
     let service = process.is_multiprocessing_service()
         || process.is_pytorch_worker()
         || tree.is_fork_server(process);
@@ -249,9 +250,9 @@ fn is_idle_notebook(tree: &Tree<'_>, job: &Candidate) -> bool {
     job.workers == 0 && kernel.is_some_and(idle)
 }
 
-/// Whether it runs a part of the program that started it: a worker, a process of a pool, a logger. A process with its
-/// own workers or its own rank does not; nor does a fresh interpreter that has a GPU, or that got no queue from a
-/// starter without workers.
+/// Whether the process runs a part of the program that started it: a worker, a process of a pool, a logger. Not a
+/// helper is a process with its own workers or its own rank, or a fresh interpreter that has a GPU open or that shares
+/// no queue with a starter without workers.
 fn is_helper(tree: &Tree<'_>, process: &Process) -> bool {
     let Some(starter) = tree.starter(process).filter(|above| above.is_python()) else {
         return process.is_fresh_child();
@@ -274,8 +275,8 @@ fn is_helper(tree: &Tree<'_>, process: &Process) -> bool {
     shares == Some(true)
 }
 
-/// Whether it starts ranks and does not train: it has ranks below it and does not itself belong to them. Workers of a
-/// rank that got its number only after its start have that number, too.
+/// Whether the process starts ranks and does not train: it has no rank, but its children do. Workers are not counted:
+/// if a rank got its number only after its start, its workers have that number, too.
 fn starts_ranks(tree: &Tree<'_>, process: &Process) -> bool {
     let is_rank = |child: &Process| {
         let service = child.is_multiprocessing_service() || tree.is_fork_server(child);
@@ -284,8 +285,8 @@ fn starts_ranks(tree: &Tree<'_>, process: &Process) -> bool {
     process.rank.is_none() && tree.children(process.key.pid).any(is_rank)
 }
 
-/// Whether it starts trainers and only waits for them, although it has loaded a framework itself. A trainer may start
-/// others, too: one that evaluates, or a server.
+/// Whether the process starts trainers and only waits for them, although it has loaded a framework itself. A trainer
+/// may start others, too, such as one that evaluates, but it does not only wait.
 fn starts_trainers(tree: &Tree<'_>, process: &Process) -> bool {
     if process.only_waits == Some(false) {
         return false;

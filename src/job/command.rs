@@ -1,4 +1,4 @@
-//! Shortens a command line to the script instead of the interpreter.
+//! Shortens a command line: the script replaces the interpreter.
 //!
 //! Pure. Words are separated by spaces, so a word that contains a space looks like two.
 
@@ -30,7 +30,7 @@ pub fn script(line: &str) -> String {
     }
 }
 
-/// Returns the script or module that Python runs: what a later start of the same job has in common with it.
+/// Returns the script or module that Python runs; a later start of the same job has the same one.
 pub fn script_name(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
     let (program, arguments) = words.split_first()?;
@@ -42,8 +42,8 @@ pub fn script_name(line: &str) -> Option<String> {
     }
 }
 
-/// Returns the option by which the command is a Python that loads no code of others at its start: `S` in `python -uS` leaves
-/// out `site`, `E` and `I` the folders of `PYTHONPATH`.
+/// Returns the option that keeps the hook out of a Python command: `S` in `python -uS` skips `site`, `E` and `I` ignore
+/// `PYTHONPATH`. `None` if the command has no such option or is not a Python.
 pub fn keeps_hook_out(command: &[OsString]) -> Option<char> {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();

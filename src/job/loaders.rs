@@ -10,7 +10,7 @@ use crate::units::ProcessKey;
 pub struct Loader {
     /// The result pipe; `None` if descriptors cannot be read.
     pub pipe: Option<ResultPipe>,
-    /// Whether the trainer was seen to wait at the pipe; otherwise it is the most likely of several.
+    /// Whether the trainer was seen waiting on the pipe; otherwise it is the most likely of several.
     pub pipe_is_seen: bool,
     /// Ordered by start time.
     pub workers: Vec<ProcessKey>,
@@ -27,10 +27,10 @@ pub struct ResultPipe {
 /// Groups `workers` (ordered by start) by the result pipe that they share with `trainer`.
 ///
 /// A `multiprocessing.Queue` is a pipe whose two ends both stay open in trainer and worker. A loader opens its result
-/// queue, then an index queue for each worker; a forked worker inherits all that was open before. So the first worker
+/// queue, then an index queue for each worker; a forked worker inherits all that were open before. So the first worker
 /// of a loader adds two or more new queues, of which its index queue was opened last and the result queue before that;
-/// each further worker adds one. `polled` are descriptors on which the trainer was seen to wait for a batch: they need
-/// no guess.
+/// each further worker adds one. `polled` are the descriptors on which the trainer was seen waiting for a batch: these
+/// need no guess.
 pub fn loaders(trainer: &Process, workers: &[&Process], polled: &[i32]) -> Vec<Loader> {
     if workers.is_empty() {
         return Vec::new();
@@ -43,8 +43,8 @@ pub fn loaders(trainer: &Process, workers: &[&Process], polled: &[i32]) -> Vec<L
             workers,
         }];
     }
-    // A forked worker holds the queues of all workers before it. Each is looked up in a set, because there are n * n of
-    // them.
+    // A forked worker holds the queues of all workers before it. With n workers, n * n queues are looked up, hence the
+    // set.
     let queues = queues(trainer);
     let mut known: HashSet<u64> = HashSet::new();
     let mut found: Vec<(ResultPipe, Vec<&Process>)> = Vec::new();
@@ -91,7 +91,7 @@ fn queues(trainer: &Process) -> Vec<ResultPipe> {
         .collect()
 }
 
-/// Returns the pipes of which the process holds the writing end, by inode.
+/// Returns the inodes of the pipes of which the process holds the write end.
 fn written(process: &Process) -> HashSet<u64> {
     let ends = process.pipes.iter().flatten();
     ends.filter(|end| end.write).map(|end| end.inode).collect()

@@ -12,12 +12,13 @@ pub(super) const WORKER_COMM: &str = "pt_data_worker";
 /// Names that the built-in job gives the main threads of its trainer and of its workers.
 pub const BUILTIN_TRAINER: &str = "pipetop-trainer";
 pub const BUILTIN_WORKER: &str = "pipetop-worker";
-/// Start of that trainer's command line: set from its start, before it takes its name.
+/// Start of that trainer's command line. It is there before the trainer's main thread has its name.
 pub const BUILTIN_COMMAND: &str = "pipetop builtin-trainer ";
-/// Bytes that a worker of the built-in job writes for each batch, and nothing else.
+/// Bytes that a worker of the built-in job writes for each batch; it writes nothing else.
 pub const BUILTIN_MESSAGE: usize = 64;
-/// Forked copies of one process whose pipes are read to tell what they are; further ones are taken to be the same. Each copy
-/// holds the pipes of those before it, so the time to read all of them grows with the square of their number.
+/// Number of forked copies of one process whose pipes are read to identify them; further copies are taken to be the
+/// same. Each copy holds the pipes of those before it, so the time to read all of them grows with the square of their
+/// number.
 const COPIES: usize = 16;
 
 /// The facts that discovery needs about a process.
@@ -42,8 +43,9 @@ pub struct Process {
     pub framework: Option<bool>,
     /// Whether it has an NVIDIA GPU open. `None` if not read or not permitted.
     pub gpu: Option<bool>,
-    /// Whether its main thread only waited for a child, descriptors or a time whenever it was looked at. `None` if not
-    /// read: it is read only of notebook kernels, and if the process and one of its children have loaded a framework.
+    /// Whether its main thread was waiting for a child, for descriptors or for a time in every sample. `None` if not
+    /// read: it is read only for notebook kernels, and if both the process and one of its children have loaded a
+    /// framework.
     pub only_waits: Option<bool>,
     /// Open pipe ends, by descriptor. `None` if not read or not permitted.
     pub pipes: Option<Vec<PipeEnd>>,
@@ -59,7 +61,7 @@ pub struct PipeEnd {
 }
 
 impl Process {
-    /// Whether PyTorch has named it a worker of its loader.
+    /// Whether it has the name that PyTorch gives a loader worker.
     pub fn is_pytorch_worker(&self) -> bool {
         self.comm == WORKER_COMM
     }
@@ -92,12 +94,13 @@ impl Process {
         self.is_python() || self.is_builtin_trainer() || self.comm == BUILTIN_WORKER
     }
 
-    /// Whether `multiprocessing` started it to run something other than a worker's loop.
+    /// Whether it is the resource tracker of `multiprocessing`, which is not a worker.
     pub(super) fn is_multiprocessing_service(&self) -> bool {
         self.command.contains("multiprocessing.resource_tracker")
     }
 
-    /// Whether `multiprocessing` started it from a fresh interpreter, or it is a server that forks such processes.
+    /// Whether `multiprocessing` started it as a fresh interpreter, or it is a fork server or a process that one
+    /// forked.
     pub(crate) fn is_fresh_child(&self) -> bool {
         self.command.contains("multiprocessing.spawn")
             || self.command.contains("multiprocessing.forkserver")
@@ -146,7 +149,8 @@ impl<'a> Tree<'a> {
         all.filter_map(|pid| self.get(pid)).collect()
     }
 
-    /// Whether it only serves as the parent of processes that others start. Those keep its command.
+    /// Whether the process is a fork server, which only forks the processes that its parent starts. These keep its
+    /// command line.
     pub(super) fn is_fork_server(&self, process: &Process) -> bool {
         let above = self.get(process.parent);
         process.command.contains("multiprocessing.forkserver")
@@ -184,8 +188,8 @@ impl<'a> Tree<'a> {
         workers
     }
 
-    /// Returns the processes that are known to be workers without reading their pipes: by their name, or as further copies
-    /// of a process that has sixteen others.
+    /// Returns the processes that are known to be workers without reading their pipes: by their name, or as copies of
+    /// one process beyond the first sixteen.
     pub fn spare_copies(&self) -> BTreeSet<ProcessKey> {
         let mut spare = BTreeSet::new();
         for parent in self.by_pid.values() {
@@ -207,7 +211,7 @@ impl<'a> Tree<'a> {
         self.is_worker(process, above).then_some(above)
     }
 
-    /// Whether it loads for `trainer`, and is not itself a trainer with workers.
+    /// Whether `child` loads for `trainer`, and is not itself a trainer with workers.
     fn is_worker(&self, child: &Process, trainer: &Process) -> bool {
         let has_workers = || {
             let started = self.started(child);
@@ -217,8 +221,8 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Whether a child loads for `trainer`, as far as is visible from outside: newer versions of PyTorch name it so;
-/// otherwise it is a copy (or a fresh interpreter) that holds a queue of the trainer.
+/// Whether `child` appears to load for `trainer`: newer versions of PyTorch give it the name of a worker; otherwise it
+/// is a copy of the trainer (or a fresh interpreter) that holds one of the trainer's queues.
 fn is_worker(child: &Process, trainer: &Process) -> bool {
     if child.state == 'Z' {
         return false;
@@ -235,7 +239,7 @@ fn is_worker(child: &Process, trainer: &Process) -> bool {
     if child.command.is_empty() || (child.command != trainer.command && !child.is_fresh_child()) {
         return false;
     }
-    // A fresh interpreter does not inherit a descriptor of the trainer's GPU: it has opened the GPU itself.
+    // A fresh interpreter does not inherit the trainer's descriptor of the GPU, so it has opened the GPU itself.
     if child.is_fresh_child() && child.gpu == Some(true) {
         return false;
     }
@@ -243,7 +247,7 @@ fn is_worker(child: &Process, trainer: &Process) -> bool {
 }
 
 /// Whether `child` can put something into a `multiprocessing.Queue` of `parent`. `None` if descriptors cannot be read.
-/// The pipes by which `multiprocessing` starts a process and sees its end are not queues: each side has one end.
+/// The pipes with which `multiprocessing` starts a process and detects its end are not queues: each side holds one end.
 pub(super) fn shares_a_queue(child: &Process, parent: &Process) -> Option<bool> {
     child.pipes.as_ref().and(parent.pipes.as_ref())?;
     let mut ends = parent.pipes.iter().flatten();

@@ -1,8 +1,9 @@
-//! The processes below the supervisor, which it signals, and the files that they leave behind: if a signal ends a
-//! Python, the temporary folders of the listeners of `multiprocessing` remain, such as those of each worker of a
+//! Signals the processes below the supervisor, and removes the files that they leave behind: a Python that is ended by
+//! a signal leaves the temporary folders of its `multiprocessing` listeners, such as one for each worker of a
 //! `DataLoader`.
 //!
-//! These are real processes, so there is no other root to read from; `source`, which has one, lists them itself.
+//! Signals need real processes, so this reads only the real `/proc`. `source`, which can read another root, has its own
+//! list of processes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -47,7 +48,7 @@ pub(super) fn signal_below(root: Pid, signal: Signal) {
     }
 }
 
-/// The folders of processes that are being ended. Dropping it removes them.
+/// The listener folders of processes that are being ended. Dropping this removes the folders.
 #[derive(Debug, Default)]
 pub(super) struct Leftovers(BTreeSet<PathBuf>);
 
@@ -149,8 +150,8 @@ mod tests {
         fs::create_dir(&path).unwrap();
         let _listener = UnixListener::bind(path.join("listener-x")).unwrap();
         let mut leftovers = Leftovers::default();
-        // This process holds the socket, and is not below its child. Below itself are the children of other tests, which
-        // hold it, too, until they are another program.
+        // This process holds the socket, but is not below its own child. It cannot be the root itself: children that
+        // other tests have forked hold the socket, too, until they run another program.
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
         leftovers.remember(pid);

@@ -1,16 +1,17 @@
-//! When a run is over: not always when the command ends, because it may leave training behind in the background.
+//! Decides when a run is over. This can be later than the end of the command, which may leave training in the
+//! background.
 
 use std::time::Duration;
 
 /// Time after which a process left in the background is no longer expected to start training.
 const MAX_START: Duration = Duration::from_secs(30);
 
-/// The known state of the end of a run. Times are those of the samples.
+/// What is known about the end of a run. Times are those of the samples.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ExitTracker {
     now: Duration,
     trains: bool,
-    /// Whether training was seen.
+    /// Whether any training was seen so far.
     found: bool,
     ended_at: Option<Duration>,
 }
@@ -23,12 +24,12 @@ impl ExitTracker {
         self.found |= trains;
     }
 
-    /// Records that the command itself has ended, and left something running.
+    /// Records that the command itself has ended, but has left processes running.
     pub fn ended(&mut self) {
         self.ended_at.get_or_insert(self.now);
     }
 
-    /// Ignores what is left from now on.
+    /// Stops waiting for the processes that are left.
     pub fn forget(&mut self) {
         (self.trains, self.found) = (false, true);
     }

@@ -36,10 +36,10 @@ const SEARCH_PATH: &str = "PYTHONPATH";
 /// Attempts to remove the directory: a Python that is starting may write into it meanwhile.
 const ATTEMPTS: u8 = 8;
 
-/// Changes that the hook makes in the launched Pythons, for an experiment. By default none.
+/// Changes that the hook makes in the launched Pythons, for an experiment. None by default.
 ///
 /// The settings replace those of the script in every `DataLoader`; its other settings stay, and with them the order of
-/// the batches. Settings without meaning for a loader without workers are removed with the workers.
+/// the batches. If there are to be no workers, the settings that need workers are removed, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LoaderOverrides {
     /// `num_workers`. `None` = as set by the script; the same for the other fields.
@@ -67,8 +67,8 @@ impl fmt::Display for LoaderOverrides {
     }
 }
 
-/// The installed hook. Dropping it removes the directory: Pythons that have loaded it keep it, later ones run without
-/// it.
+/// The installed hook. Dropping it removes the directory: Pythons that have loaded the hook keep it, later ones run
+/// without it.
 #[derive(Debug)]
 pub struct Hook {
     directory: TempDir,

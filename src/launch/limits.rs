@@ -1,5 +1,5 @@
-//! Limits of open files, of file sizes and of memory: pipetop takes what it may have and survives the rest, or says that
-//! it cannot start; what it launches starts with what the user has set.
+//! Resource limits: pipetop raises its limit of open files, survives that of file sizes, and says that it cannot start
+//! if there is too little memory. What it launches starts with the limits that the user has set.
 
 use std::collections::TryReserveError;
 use std::sync::{Arc, OnceLock};
@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit, setrlimit};
 use signal_hook::flag;
 
-/// In bytes, of address space: what it takes beside the program itself, with its threads.
+/// Address space, in bytes, that pipetop and its threads need in addition to the program itself.
 const MEMORY: usize = 64 << 20;
 
-/// What was set when pipetop started. Empty where it was left as it was.
+/// The limit of open files when pipetop started. Empty if pipetop has not changed it.
 static BEFORE: OnceLock<Rlimit> = OnceLock::new();
 
 /// Raises the soft limit of open files to the hard one: a job of many processes must not be missed for lack of
@@ -34,20 +34,21 @@ pub fn survive_the_limit_of_file_sizes() {
     let _ = flag::register(Signal::XFSZ.as_raw(), Arc::default());
 }
 
-/// There is enough memory to start with: where an allocation fails later, the program is aborted.
+/// Checks that there is enough memory to start: an allocation that fails later aborts the program.
 ///
 /// # Errors
-/// Where there is not.
+/// Returns an error if there is not.
 pub fn have_memory() -> Result<(), TryReserveError> {
     if getrlimit(Resource::As).current.is_some() {
         share_one_arena();
     }
-    // Reserved and not used, so that it costs nothing.
+    // The memory is reserved but not used, so it costs nothing.
     Vec::<u8>::new().try_reserve_exact(MEMORY)
 }
 
 /// Makes all threads allocate from one arena. By default glibc reserves 64 MiB or more of address space for each of the
-/// first threads, as long as there is room, so that what a limit leaves for the stacks of others depends on timing.
+/// first threads, as long as there is room. Under a limit, the space left for the stacks of further threads would
+/// depend on timing.
 #[expect(unsafe_code, reason = "a setting of the C library's allocator")]
 fn share_one_arena() {
     // Safety: takes two numbers, and locks the allocator itself.
@@ -57,7 +58,7 @@ fn share_one_arena() {
     }
 }
 
-/// Gives a process that we started the limit that we were started with.
+/// Gives a process that pipetop started the limit of open files that pipetop was started with.
 pub(super) fn restore_open_files(pid: Pid) {
     if let Some(before) = BEFORE.get() {
         // A process that has ended meanwhile does not need it.

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, CWD, FallocateFlags, MemfdFlags, OFlags, fallocate, li
 
 use crate::folders;
 
-/// Bytes before the read position that a file in memory keeps; at most about twice as many.
+/// Minimum number of bytes before the read position that a file in memory keeps; it keeps at most about twice as many.
 const BEHIND: u64 = 1 << 20;
 /// Maximum number of bytes passed on at once.
 const CHUNK: usize = 1 << 16;
@@ -178,7 +178,7 @@ impl Log {
 
 fn link(file: &File, path: &Path) -> io::Result<()> {
     use std::os::fd::AsRawFd;
-    // Any user may link it through /proc; only root may by the descriptor alone.
+    // Any user may link the file through /proc; linking it by the descriptor alone needs root.
     let source = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
     linkat(CWD, source, CWD, path, AtFlags::SYMLINK_FOLLOW)?;
     Ok(())

@@ -13,13 +13,14 @@ use crate::units::Pid;
 /// The command to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchSpec {
-    /// The program and its arguments; the program is searched in `PATH`.
+    /// The program and its arguments; the program is looked up in `PATH`.
     pub command: Vec<OsString>,
     /// Variables that are added to our environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where its Pythons report their steps, in the form of [`crate::probe::VARIABLE`]. `None` = without the hook.
+    /// Where the command's Pythons report their steps, in the form of [`crate::probe::VARIABLE`]. `None` = without the
+    /// hook.
     pub probe: Option<String>,
-    /// Changes that the hook makes in them.
+    /// Changes that the hook makes in these Pythons.
     pub overrides: LoaderOverrides,
 }
 
@@ -32,7 +33,7 @@ pub(super) enum SupervisorCommand {
     Signal { number: i32, group: bool },
     /// Sends SIGTERM; what is left after `grace` is killed.
     End { grace: Duration },
-    /// Leaves everything running, and exits.
+    /// Leaves all processes running; the supervisor exits.
     Release,
 }
 

@@ -116,7 +116,7 @@ impl LaunchError {
     }
 }
 
-/// What there is too little of where a process cannot be started.
+/// Returns which limit probably prevents a process from being started, and how to raise it.
 fn short_of(error: &io::Error) -> &'static str {
     match Errno::from_io_error(error) {
         Some(Errno::AGAIN) => "raise the process limit (ulimit -u)",
@@ -172,7 +172,7 @@ impl Running {
         }
         let supervisor = command.spawn()?;
         drop(theirs);
-        // Before the command is started, which inherits the limit.
+        // Done before the command starts, because it inherits the limit.
         if let Some(pid) = i32::try_from(supervisor.id())
             .ok()
             .and_then(process::Pid::from_raw)
@@ -199,7 +199,7 @@ impl Running {
             _ => return Err(io::Error::other("it exited at once").into()),
         }
         spawn("events", move || {
-            // If the supervisor was killed, no more events come either.
+            // The loop also ends if the supervisor was killed.
             while let Ok(Some(heard)) = receive(&mut reader) {
                 if !events(heard) {
                     return;

@@ -1,5 +1,5 @@
-//! Signals that pipetop receives and forwards to the command. Those that pipetop was started to ignore, as by `nohup`, stay
-//! ignored, also by the command.
+//! Signals that pipetop receives and forwards to the command. Signals that were ignored when pipetop started, as with
+//! `nohup`, stay ignored, also by the command.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,8 +12,8 @@ use super::running::Running;
 use super::supervisor::ENDING;
 use crate::background::spawn;
 
-/// Signals that a terminal sends go to the command's whole process group, as from the terminal; signals sent to one
-/// process go to one process.
+/// The forwarded signals, and whether each goes to the command's whole process group. Those that a terminal sends do,
+/// as if the terminal had sent them; the others go to the command alone.
 const FORWARDED: [(Signal, bool); 6] = [
     (Signal::INT, true),
     (Signal::QUIT, true),
@@ -23,8 +23,8 @@ const FORWARDED: [(Signal, bool); 6] = [
     (Signal::USR2, false),
 ];
 
-/// Signals that are kept for the command from now on, as long as pipetop runs: none of them ends pipetop any more.
-/// Registered before the command starts, so that none gets lost.
+/// Signals that pipetop receives for the command from now on. None of them ends pipetop any more. Registered before the
+/// command starts, so that no signal is lost.
 #[derive(Debug)]
 pub struct Forward(Signals);
 
@@ -37,8 +37,8 @@ impl Forward {
         Signals::new(not_ignored(FORWARDED.map(|(signal, _)| signal))).map(Self)
     }
 
-    /// Forwards past and future signals to the command. A signal that requests it to end and is sent a second time
-    /// kills it: the sender has seen it ignored.
+    /// Forwards past and future signals to the command. If a signal that requests the command to end arrives a second
+    /// time, the command is killed: the sender has seen that the first one did not help.
     ///
     /// # Errors
     /// Returns an error if no thread can be started.
@@ -61,7 +61,7 @@ impl Forward {
     }
 }
 
-/// Calls `work` before a signal ends the program as it does by default.
+/// Calls `work` when an ending signal arrives, and then lets the signal end the program as it does by default.
 ///
 /// # Errors
 /// Returns an error if the system refuses, or no thread can be started.
@@ -70,7 +70,7 @@ pub fn before_the_end(work: impl Fn() + Send + 'static) -> io::Result<()> {
     let wait = move || {
         for number in signals.forever() {
             work();
-            // It fails only for a number that is no signal.
+            // Fails only for a number that is not a signal.
             let _ = emulate_default_handler(number);
         }
     };

@@ -31,7 +31,7 @@ use crate::units;
 
 /// Time after the loss of pipetop at which remaining processes are killed.
 const GRACE: Duration = Duration::from_secs(5);
-/// Time after killing them at which remaining processes are given up: they hang in the kernel.
+/// Time after the first kill at which remaining processes are given up: they hang in the kernel.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause between two attempts to kill processes that keep starting new ones.
 const KILL_INTERVAL: Duration = Duration::from_millis(50);
@@ -45,10 +45,10 @@ const MEMORY: &str = "/dev/shm";
 /// Runs the supervisor: handles commands from `control` until pipetop or the command is gone.
 pub fn supervise(control: OwnedFd) {
     let _ = rustix::thread::set_name(c"pipetop-run");
-    // These may fail because they were already done; without them it still works as a supervisor.
+    // Each may fail because it was already done; the supervisor also works without it.
     let _ = setsid();
     let _ = set_child_subreaper(Some(getpid()));
-    // Inherited through the start of this program, but must not be inherited by the command.
+    // The supervisor has inherited this descriptor, but the command must not.
     if fcntl_setfd(&control, FdFlags::CLOEXEC).is_err() {
         return;
     }
@@ -156,7 +156,7 @@ impl Supervisor {
                     self.signal(number, group);
                 }
                 Ok(SupervisorInput::Command(SupervisorCommand::End { grace })) => self.end(grace),
-                // A command that was requested to end is awaited until then.
+                // A command that was requested to end is not released any more.
                 Ok(SupervisorInput::Command(SupervisorCommand::Release))
                     if self.ending.is_none() =>
                 {
@@ -199,8 +199,8 @@ impl Supervisor {
         }
     }
 
-    /// Requests the command to end, and the processes below it once it has: workers must not disappear while a trainer
-    /// still saves its state.
+    /// Requests the command to end, and, once it has ended, the processes below it: workers must not disappear while a
+    /// trainer still saves its state.
     fn end(&mut self, grace: Duration) {
         let at = Instant::now() + grace;
         self.ending = Some(self.ending.map_or(at, |before| before.min(at)));
@@ -224,7 +224,7 @@ impl Supervisor {
                 (None, signal) => Ending::Signal(signal.unwrap_or_default()),
             };
             self.send_event(&SupervisorEvent::Ended(ending));
-            // The processes that it leaves behind have lost the one that would have ended them.
+            // The processes that the command leaves behind have lost the parent that would have ended them.
             let killed = matches!(ending, Ending::Signal(by) if Some(by) == self.signalled);
             if self.ending.is_some() || self.asked_to_end || killed {
                 self.end(GRACE);
@@ -273,7 +273,7 @@ fn spawn(spec: &LaunchSpec, hook: Option<&Hook>) -> std::io::Result<Pid> {
         .stdin(Stdio::inherit())
         .process_group(0);
     if is_own(spec) {
-        // Pipetop reports by itself.
+        // pipetop itself reports without the hook.
         command.arg0("pipetop");
         command.envs(
             spec.probe
