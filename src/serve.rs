@@ -33,7 +33,7 @@ use server::no_runtime;
 pub(crate) use server::{Endpoints, Server};
 use textfile::Textfile;
 
-/// Default address to listen on: this machine only, as others may log in to it too.
+/// Default address to listen on: only this machine can reach it, though any user who is logged in there can.
 pub(crate) const ADDRESS: &str = "127.0.0.1:9977";
 /// Time between two updates of the file.
 const PAUSE: Duration = Duration::from_secs(5);

@@ -1,7 +1,7 @@
 //! The real terminal: raw mode and the alternate screen, both restored on every way out.
 //!
-//! A backend of few bytes writes each frame into a buffer; the buffer goes out as one synchronized update, through a
-//! separate thread that may block. Must not know what is drawn.
+//! A backend that needs few bytes writes each frame into a buffer; the buffer goes out as one synchronized update,
+//! through a separate thread that may block. Must not know what is drawn.
 
 mod backend;
 mod writer;
@@ -31,13 +31,13 @@ use writer::WRITER;
 
 pub type Backend = TerseBackend<Output>;
 
-/// Mouse reports are enabled while the screen is open.
+/// Whether mouse reports are enabled while the screen is open.
 static MOUSE: AtomicBool = AtomicBool::new(false);
 /// Buttons and the wheel only: movements would keep a slow link busy.
 const MOUSE_ON: &[u8] = b"\x1b[?1000h\x1b[?1006h";
 const MOUSE_OFF: &[u8] = b"\x1b[?1006l\x1b[?1000l";
 
-/// What is pasted comes as one text rather than as keys, one of which could end a command.
+/// Bracketed paste: pasted text arrives as a whole rather than as keys, one of which could end a command.
 const PASTE_ON: &[u8] = b"\x1b[?2004h";
 const PASTE_OFF: &[u8] = b"\x1b[?2004l";
 
@@ -52,7 +52,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const ANSWER: Duration = Duration::from_millis(300);
 /// `SI_TKILL`: pipetop sent the signal to itself, as `abort` does.
 const SENT_BY_ITSELF: i32 = -6;
-/// Leaves the screen, whatever was being written, and says why.
+/// Leaves the screen, even in the middle of an escape sequence, and says why.
 const ABORTED: &[u8] = b"\x18\x1b[?2026l\x1b[?2004l\x1b[?1006l\x1b[?1000l\x1b[?25h\x1b[?1049l\
 error: pipetop cannot go on: out of memory, or a library that it calls has given up\r\n";
 /// Ends an escape sequence that was cut short.
@@ -106,10 +106,10 @@ pub fn on_output(changed: impl Fn(bool) + Send + 'static) {
     WRITER.watch(changed);
 }
 
-/// How the terminal was before the screen was opened, for `restore_on_abort`.
+/// Settings of the terminal before the screen was opened, for `restore_on_abort`.
 static BEFORE: OnceLock<Termios> = OnceLock::new();
 
-/// Raw mode and the alternate screen are on. Makes sure that they are restored only once.
+/// Whether raw mode and the alternate screen are on. Ensures that the terminal is restored only once.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal in raw mode on its alternate screen; dropping it restores the terminal.
@@ -168,7 +168,8 @@ pub fn copy(text: &str) -> io::Result<()> {
 fn take() -> io::Result<()> {
     TAKEN.store(true, Ordering::SeqCst);
     let mut bytes = PASTE_ON.to_vec();
-    // A terminal without an alternate screen still shows the shell's lines, and frames only write what changes.
+    // Cleared, because a terminal without an alternate screen still shows the shell's lines, and frames write only what
+    // changes.
     enable_raw_mode()
         .and_then(|()| queue!(bytes, EnterAlternateScreen, Clear(ClearType::All), Hide))
         .inspect(|()| {
@@ -220,15 +221,15 @@ fn restore_on_panic() {
     });
 }
 
-/// Restores the screen when pipetop aborts itself: no memory is left, or a library that it calls gives up. Unwinding is
-/// over then, and locks may be held.
+/// Restores the screen when pipetop aborts itself: no memory is left, or a library that it calls gives up. Nothing is
+/// unwound then, and locks may be held.
 #[expect(unsafe_code, reason = "installs a signal handler")]
 fn restore_on_abort() -> io::Result<()> {
     static HANDLER: Once = Once::new();
     let mut installed = Ok(());
     HANDLER.call_once(|| {
         let abort = rustix::process::Signal::ABORT.as_raw();
-        // SAFETY: the handler makes system calls, and takes neither locks nor memory.
+        // SAFETY: the handler only makes system calls; it takes no locks and allocates no memory.
         let registered = unsafe {
             register_sigaction(abort, |signal| {
                 if signal.si_code == SENT_BY_ITSELF {
@@ -241,12 +242,12 @@ fn restore_on_abort() -> io::Result<()> {
     installed
 }
 
-/// Restores the terminal without locks and memory.
+/// Restores the terminal without taking locks or allocating memory.
 fn restore_at_once() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
-    // A terminal that takes nothing must not keep pipetop from ending.
+    // A terminal that accepts no output must not keep pipetop from ending.
     let mut ready = [PollFd::from_borrowed_fd(stdout(), PollFlags::OUT)];
     if poll(&mut ready, Some(&Timespec::default())) == Ok(1) {
         let _ = rustix::io::write(stdout(), ABORTED);

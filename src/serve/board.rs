@@ -29,7 +29,7 @@ struct BoardState {
     machine: Option<(Engine, BTreeMap<u32, GpuTotals>)>,
     /// The machine was searched for jobs at least once.
     searched: bool,
-    /// Number of searches that are running. During a search, only the jobs that it finds are kept.
+    /// Number of searches that are running. While one is running, only the jobs that searches find are kept.
     searches: usize,
 }
 
@@ -42,7 +42,7 @@ struct BoardJob {
 }
 
 impl BoardState {
-    /// Returns the name of a job with this id. Two jobs that a scheduler started as one get different names.
+    /// Returns the run name of a job with this ID. Two jobs with the same ID from a scheduler get different names.
     fn name(&self, id: &str, job: ProcessKey) -> String {
         let mut others = self.jobs.iter().filter(|(key, _)| **key != job);
         if others.any(|(_, other)| other.run.as_deref() == Some(id)) {
@@ -114,7 +114,7 @@ impl Board {
         }
     }
 
-    /// Adds the sample of a screen or a command that watches one job.
+    /// Adds a sample from a screen or a command that watches one job.
     pub(crate) fn take(&self, sample: &Sample) {
         self.machine(sample.clone());
         self.searched();

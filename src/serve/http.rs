@@ -27,7 +27,8 @@ use super::web_config::WebConfig;
 
 /// Time limit of a request and its answer, however slowly the client sends and reads.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Number of clients at a time. One more ends the oldest: those that send nothing must not keep out the others.
+/// Maximum number of clients at a time. A further one ends the oldest: clients that send nothing must not keep others
+/// out.
 const CLIENTS: usize = 256;
 /// Pause after a client could not be accepted because too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -35,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const PLAIN: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 
-/// The site and its limits.
+/// The endpoints: what they serve, and to whom.
 pub(super) struct HttpService {
     board: Arc<Board>,
     /// Path of the metrics, usually `/metrics`.

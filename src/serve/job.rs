@@ -14,7 +14,7 @@ use crate::units::Pid;
 /// A job that is watched.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// Identifies it among all runs of a server.
+    /// Name that identifies the job among all runs on a Prometheus server.
     pub(super) run: String,
     pub(super) report: Report,
     pub(super) totals: JobTotals,
@@ -29,7 +29,7 @@ pub(super) struct Machine {
     pub(super) at: SystemTime,
 }
 
-/// Returns the labels with further ones; those with `None` are left out.
+/// Returns `labels` followed by `more`, without those that are `None`.
 pub(super) fn with(
     labels: &Labels,
     more: impl IntoIterator<Item = (&'static str, Option<String>)>,

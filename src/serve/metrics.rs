@@ -119,7 +119,7 @@ fn add_verdict(values: &mut Values, job: &Job) {
     let kind = verdict.kind.to_string();
     let labels = |name, what: &str| with(&of(job), [(name, Some(what.to_owned()))]);
     values.add("pipetop_verdict_state", labels("kind", &kind), 1.0);
-    // A kind of an earlier verdict is 0 now.
+    // The kinds of earlier verdicts are 0 now.
     for (known, seconds) in &job.totals.verdicts {
         let labels = labels("kind", known);
         let now = f64::from(u8::from(*known == kind));

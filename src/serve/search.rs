@@ -32,7 +32,8 @@ struct JobSampler {
     _sampler: Sampler,
 }
 
-/// Watches the jobs that match the target of `options`: one at a time, or `all`. Dropping the thread ends that.
+/// Watches the jobs that match the target of `options`: one at a time, or `all`. Dropping the returned thread stops the
+/// search and all samplers.
 ///
 /// # Errors
 /// Returns an error if no thread can be started.
@@ -88,7 +89,7 @@ impl Search {
         self.board.searched();
     }
 
-    /// Watches a job if it is new or has more ranks than before.
+    /// Watches a job if it is new or has ranks that it did not have before.
     fn take(&mut self, job: &Candidate) {
         let Some(first) = job.ranks.first().copied() else {
             return;

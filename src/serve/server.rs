@@ -31,12 +31,12 @@ pub(crate) struct Endpoints {
     pub config: Option<PathBuf>,
 }
 
-/// Answers until it is dropped.
+/// A running server. It answers until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     /// Addresses of the metrics.
     addresses: Vec<String>,
-    /// The loop of its thread.
+    /// The async runtime of its thread.
     pub(super) handle: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -77,7 +77,7 @@ impl Endpoints {
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name("http".into());
         let thread = thread.spawn(move || {
-            // Dropping the sender stops it, too.
+            // Returns when the sender is dropped.
             let _ = runtime.block_on(stopped);
             runtime.shutdown_background();
         });

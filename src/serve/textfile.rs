@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 use crate::folders;
 
-/// How the metrics start.
+/// How the text of the metrics starts.
 const START: &str = "# HELP pipetop_";
 
-/// Dropping it removes the file: a file that is no longer updated must not be read.
+/// The file with the metrics. Dropping this removes the file: a file that is no longer updated must not be read.
 #[derive(Debug)]
 pub(super) struct Textfile {
     path: PathBuf,
-    /// What was last written, kept open so that no other file gets its number.
+    /// The file that was last written, kept open so that no other file gets its inode number.
     written: Option<File>,
 }
 
@@ -50,13 +50,13 @@ impl Textfile {
         let folder = folders::of_file(&self.path);
         let mut aside = tempfile::Builder::new()
             .prefix(".pipetop-")
-            // The collector runs as another user.
+            // Readable by all, because the collector runs as another user.
             .permissions(Permissions::from_mode(0o644))
             .tempfile_in(folder)
-            // Its own text has the name of this file, which the user does not know.
+            // The error's own text names the temporary file, which the user does not know.
             .map_err(|error| match (folder.is_dir(), error.kind()) {
                 (false, _) => io::Error::other(format!("there is no folder {}", folder.display())),
-                // As in /proc.
+                // For example in /proc.
                 (true, io::ErrorKind::NotFound) => {
                     io::Error::other(format!("no file can be made in {}", folder.display()))
                 }
@@ -67,12 +67,12 @@ impl Textfile {
         Ok(())
     }
 
-    /// A FIFO, a device or a folder has this name.
+    /// Whether a FIFO, a device or a folder has this name.
     fn is_something_else(&self) -> bool {
         fs::metadata(&self.path).is_ok_and(|there| !there.is_file())
     }
 
-    /// Another program has replaced what was written.
+    /// Whether another program has replaced the file that was last written.
     fn is_of_another(&self) -> bool {
         let ours = self.written.as_ref().map(File::metadata);
         let (Some(Ok(ours)), Ok(there)) = (ours, fs::metadata(&self.path)) else {
@@ -82,10 +82,10 @@ impl Textfile {
     }
 }
 
-/// The user has named a file of theirs by mistake.
+/// Whether the file holds something other than metrics: the user may have named it by mistake.
 fn is_no_metrics(path: &Path) -> bool {
     let mut start = vec![];
-    // A file that is missing is made; of one that cannot be read nothing is known.
+    // A missing file counts as empty, and so does one that cannot be read.
     let _ = File::open(path).and_then(|file| file.take(START.len() as u64).read_to_end(&mut start));
     !START.as_bytes().starts_with(&start)
 }
@@ -93,7 +93,7 @@ fn is_no_metrics(path: &Path) -> bool {
 impl Drop for Textfile {
     fn drop(&mut self) {
         if self.written.is_some() && !self.is_something_else() && !self.is_of_another() {
-            // It cannot be reported any more.
+            // An error can no longer be reported.
             let _ = fs::remove_file(&self.path);
         }
     }

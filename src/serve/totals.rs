@@ -12,7 +12,7 @@ use crate::sample::{COMMUNICATION, GpuSample, SYNCHRONIZE};
 use crate::units::{ProcessKey, Share};
 use crate::verdict::Lost;
 
-/// From this share of an interval on, all of it counts as seen.
+/// If at least this share of an interval was polled, the whole interval counts as seen.
 const MOSTLY_SEEN: f64 = 0.8;
 
 /// Seconds by state, cause or kind.
@@ -51,7 +51,7 @@ pub(super) struct RankTotals {
 }
 
 impl JobTotals {
-    /// Adds the time since the sample before the newest.
+    /// Adds the interval between the last two samples.
     pub(super) fn add(&mut self, state: &State) {
         let Some(rates) = state.model.latest() else {
             return;
@@ -84,18 +84,19 @@ impl JobTotals {
     }
 }
 
-/// Returns how much of the interval was seen, in seconds. While pipetop itself was stopped, nothing was.
+/// Returns how many seconds of the interval were seen. Nothing was seen while pipetop itself was stopped.
 fn seen(rates: &Rates) -> f64 {
     let ranks = rates.job.iter().flat_map(|job| &job.ranks);
     let polled = ranks.filter_map(|rank| Some(rank.polled?.0));
     match polled.reduce(f64::max) {
-        // Counts of polls come a little earlier or later than the sample.
+        // The counts of polls are read a little earlier or later than the sample.
         Some(part) if part < MOSTLY_SEEN => part * rates.seconds,
         _ => rates.seconds,
     }
 }
 
-/// Returns what the rank loses in the verdict's window, which shows more of it than a single interval.
+/// Returns what the rank loses in the verdict's window, which is longer and shows the loss better than a single
+/// interval.
 fn lost(window: &Rates, key: ProcessKey, progress: &Progress) -> Option<Lost> {
     let ranks = &window.job.as_ref()?.ranks;
     let rank = ranks.iter().find(|rank| rank.key == key)?;
@@ -108,7 +109,7 @@ impl RankTotals {
             let seen = seconds * wait.unknown.complement().0;
             let waited = wait.share.0 * seen;
             self.spent(rank, seen, waited);
-            // The lost part of the waits in the window.
+            // Of this interval's waits, as large a part is lost as of those in the window.
             let part =
                 Share::of(lost.stall.share.0, lost.wait.0).map_or(0.0, |part| part.0.min(1.0));
             add_to(&mut self.stall, cause, waited * part);
@@ -289,7 +290,7 @@ mod tests {
         let stopped = after([training(1.0), training(2.0), training(3.0), polled]);
         let of = |totals: &JobTotals| totals.ranks[&key(100)].main.values().sum::<f64>();
         close(of(&seen), 2.0);
-        // Polls of one second came in the last 57.
+        // In the last 57 seconds there were polls of only one second.
         close(of(&stopped), 3.0);
         close(stopped.verdicts.values().sum(), 3.0);
         close(stopped.ranks[&key(100)].workers.values().sum(), 6.0);

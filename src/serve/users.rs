@@ -1,7 +1,8 @@
 //! Authenticates clients: basic authentication against bcrypt hashes.
 //!
-//! Such a hash is slow on purpose. Only one is computed at a time, after a wrong password at most one per second, and a
-//! right password is remembered: neither a scraper nor a guesser costs the watched machine much.
+//! Such a hash is slow on purpose. So that neither a scraper nor someone who guesses passwords costs the watched
+//! machine much, only one hash is computed at a time (after a wrong password, at most one per second), and a correct
+//! password is remembered.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -25,7 +26,7 @@ const MAX_COST: u32 = 14;
 #[derive(Default)]
 pub(super) struct BasicAuth {
     hashes: BTreeMap<String, String>,
-    /// Right credentials by user, hashed with a secret.
+    /// Correct credentials by user, hashed with a secret.
     right: Mutex<BTreeMap<String, u64>>,
     secret: RandomState,
     turn: tokio::sync::Mutex<()>,
@@ -51,7 +52,8 @@ impl BasicAuth {
         })
     }
 
-    /// Returns whether a client with this `Authorization` header has access: without users, all clients have.
+    /// Returns whether a client with this `Authorization` header has access: if no users are configured, every client
+    /// has.
     pub(super) async fn authenticate(&self, authorization: Option<&[u8]>) -> bool {
         if self.hashes.is_empty() {
             return true;

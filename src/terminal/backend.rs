@@ -1,7 +1,8 @@
-//! Writes what has changed on the screen with few bytes, for slow links.
+//! Writes the changes of the screen with few bytes, for slow links.
 //!
-//! ratatui's own backend moves the cursor to an absolute position for every gap, and sends both colours where one
-//! changes: a fifth of a frame of a noisy job. All else is left to it. Must not know what is drawn.
+//! ratatui's own backend moves the cursor to an absolute position for every gap, and sends both colours if one changes,
+//! which makes up a fifth of the bytes of a frame for a noisy job. Everything else is left to it. Must not know what is
+//! drawn.
 
 use std::io::{self, Write};
 
@@ -22,7 +23,7 @@ const ATTRIBUTES: [(Modifier, Attribute); 4] = [
     (Modifier::UNDERLINED, Attribute::Underlined),
     (Modifier::REVERSED, Attribute::Reverse),
 ];
-/// Terminals differ in how wide they draw symbols and emoji, which begin here.
+/// The first of the symbols and emoji, whose width differs between terminals.
 const DISPUTED_FROM: char = '\u{2600}';
 
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl<W: Write> Backend for TerseBackend<W> {
         I: Iterator<Item = (u16, u16, &'a Cell)>,
     {
         let out = &mut self.0;
-        // Where the next character would be written; `None` after one whose width terminals differ in.
+        // Where the next character would be written; `None` after a character whose width differs between terminals.
         let mut cursor = None;
         let (mut fg, mut bg, mut modifier) = (Color::Reset, Color::Reset, Modifier::empty());
         for (x, y, cell) in content {
