@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Makes the actions of a table: of each the name, a word for the footer, and a sentence for the help.
+/// Defines the actions from a table of names, each with a word for the footer and a sentence for the help.
 macro_rules! actions {
     ($($(#[$attribute:meta])* $name:ident, $short:literal, $words:literal;)*) => {
         /// One action. Its name in `[keys]` of the configuration is the variant's in kebab-case.

@@ -1,4 +1,4 @@
-//! Threads that end with their owner, and locks that a panic does not close.
+//! Threads that end with their owner, and locks that stay usable after a panic.
 //!
 //! Does not know what the threads do.
 
@@ -16,7 +16,7 @@ pub(crate) struct OwnedThread<T = ()> {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts a thread with a name, as debuggers and `ps` show it. It ends on its own, or with the program.
+/// Starts a thread with the name that debuggers and `ps` show. It ends on its own, or with the program.
 pub(crate) fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -24,7 +24,7 @@ pub(crate) fn spawn<T: Send + 'static>(
     Builder::new().name(name.to_owned()).spawn(work)
 }
 
-/// Starts the loop of the thread that calls its `block_on`.
+/// Creates an async runtime for one thread: the one that calls its `block_on`.
 pub(crate) fn runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -60,7 +60,7 @@ impl<T> Drop for OwnedThread<T> {
     }
 }
 
-/// Locks, also after a thread panicked while it held the lock.
+/// Locks the mutex, even if a thread has panicked while it held the lock.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

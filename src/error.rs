@@ -7,7 +7,7 @@ use std::io::Write as _;
 
 use crate::units::{printable, shortened};
 
-/// Most characters of a word in an error: more than most paths have, and less than a screen.
+/// Maximum length of a word in an error, in characters: longer than most paths, shorter than a screen.
 const WORD: usize = 500;
 
 /// An error with a hint.
@@ -42,7 +42,8 @@ impl Hinted {
         }
     }
 
-    /// A report could not be written. `None` if its reader has closed the pipe, as `| head` does.
+    /// Returns the error for a report that could not be written. `None` if its reader has closed the pipe, as `| head`
+    /// does.
     pub fn unwritten(error: &std::io::Error) -> Option<Self> {
         (error.kind() != std::io::ErrorKind::BrokenPipe).then(|| {
             Self::new(
@@ -52,7 +53,7 @@ impl Hinted {
         })
     }
 
-    /// A thread could not be started.
+    /// Returns the error for a thread that could not be started.
     pub fn no_thread(error: &std::io::Error) -> Self {
         Self::new(
             format!("cannot start a thread: {error}"),
@@ -65,7 +66,7 @@ impl Hinted {
         self.printed("error")
     }
 
-    /// The same, where nothing has failed.
+    /// Returns the printed form of a note, for when nothing has failed.
     pub(crate) fn note(&self) -> String {
         self.printed("note")
     }
@@ -77,13 +78,13 @@ impl Hinted {
     }
 }
 
-/// Writes lines to standard error, at once: several processes of a job may share it. If it is closed, there is nothing to
-/// do.
+/// Writes lines to standard error, in one write because several processes of a job may share it. If it is closed, the
+/// lines are lost.
 pub(crate) fn write_error(lines: impl Display) {
     let _ = std::io::stderr().write_all(format!("{lines}\n").as_bytes());
 }
 
-/// Makes a text with user input fit to be printed.
+/// Makes a text with user input printable and cuts its long words.
 fn quoted(text: &str) -> String {
     let words = printable(text);
     let words = words.split(' ').map(|word| shortened(word, WORD, "..."));
@@ -92,7 +93,7 @@ fn quoted(text: &str) -> String {
 
 /// Turns a failure into an error for the user.
 pub(crate) trait Explain<T> {
-    /// Puts before the reason what could not be done, and adds the hint.
+    /// Puts `what`, which could not be done, before the reason, and adds the hint.
     fn explain(self, what: impl Display, hint: impl AsRef<str>) -> Result<T, Hinted>;
 }
 

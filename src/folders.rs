@@ -1,6 +1,6 @@
-//! Folders by their names: the user's own ones, and the one that a file lies in; and the room on a disk.
+//! Paths of folders (the user's own ones, and the one that contains a file), and the free space on a disk.
 //!
-//! Creates and reads none of them.
+//! Neither creates nor reads folders.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,8 +12,8 @@ pub(crate) fn config() -> Option<PathBuf> {
     of_user("XDG_CONFIG_HOME", ".config")
 }
 
-/// Returns the folder of what may be deleted: `$XDG_CACHE_HOME/pipetop`, otherwise `~/.cache/pipetop`. `None` without
-/// either.
+/// Returns the folder for data that may be deleted: `$XDG_CACHE_HOME/pipetop`, otherwise `~/.cache/pipetop`. `None`
+/// without either.
 #[cfg(feature = "lab")]
 pub(crate) fn cache() -> Option<PathBuf> {
     of_user("XDG_CACHE_HOME", ".cache")
@@ -30,7 +30,7 @@ fn of_user(variable: &str, usual: &str) -> Option<PathBuf> {
 }
 
 fn named(own: Option<OsString>, home: Option<OsString>, usual: &str) -> Option<PathBuf> {
-    // The standard requires relative paths to be ignored: the folder would be another one in each directory.
+    // The XDG standard requires relative paths to be ignored: they would mean another folder in each working directory.
     let absolute =
         |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());
     absolute(own)

@@ -1,4 +1,4 @@
-//! Calls of code that may panic on some of its input, libraries above all: the panic becomes an ordinary error.
+//! Calls code that may panic on some of its input, mostly that of libraries: the panic becomes an ordinary error.
 //!
 //! Does not depend on any library. Such a panic prints nothing and does not change the screen.
 
@@ -29,7 +29,7 @@ pub(crate) fn call<T>(call: impl FnOnce() -> T) -> Option<T> {
     result.ok()
 }
 
-/// Whether this thread is in such a call, so that a panic must not restore the terminal.
+/// Whether this thread is inside [`call`]: a panic must not restore the terminal then.
 pub(crate) fn is_calling() -> bool {
     CALLING.get()
 }

@@ -20,11 +20,14 @@ use crate::source::sampler::Options;
 use crate::units::ProcessKey;
 use crate::verdict::Kind;
 
-/// Long enough for a verdict on a job in steady state: ten seconds if the case is not clear.
+/// Default span of a single report. Long enough for a verdict on a job in steady state, which takes ten seconds if the
+/// case is not clear.
 pub const ONCE: Duration = Duration::from_secs(12);
-/// A span that counts from the first batch counts from the start if no job was found in this time,
+/// If no job is found, a span that would begin with the first batch begins with the first sample, and lasts at least
+/// this long.
 const MAX_START: Duration = Duration::from_mins(1);
-/// or if nothing shows in this time that the job found trains: it may first read a model and list its data.
+/// Minimum length of that span if there is a job but nothing shows that it trains: it may first read a model and list
+/// its data.
 const MAX_FIRST_BATCH: Duration = Duration::from_mins(5);
 /// The span that the verdict of a live line covers.
 pub const WINDOW: Duration = Duration::from_secs(10);
@@ -35,10 +38,11 @@ pub struct Observation {
     /// One report at the end, in place of a line per interval.
     pub once: bool,
     pub json: bool,
-    /// `None` = to the end of the job for `once` or a launched job, otherwise for ever.
+    /// `None` = [`ONCE`] for `once`, to the end of a launched job, otherwise for ever. With `once`, the end of the job
+    /// also ends it.
     pub span: Option<Duration>,
-    /// Time counts from the job's first batch (or, if nothing counts batches, from when its waits are first known), and the
-    /// report covers that time alone.
+    /// Whether the span begins with the job's first batch (or, if nothing counts batches, when its waits are first
+    /// known). The report covers only the time from then on.
     pub steady: bool,
 }
 
@@ -99,7 +103,7 @@ impl Observer {
         };
         let trains = batches.or_else(waits_known).unwrap_or_default();
         if !self.how.once && model.latest().is_some() {
-            // Nothing changes any more, and the line would fill a log.
+            // After the job has ended nothing changes, and repeating the line would only fill a log.
             if self.how.json || ended.is_none() || ended != self.ended {
                 self.write(out)?;
             }
@@ -112,7 +116,7 @@ impl Observer {
             self.began.get_or_insert(at);
         }
         let passed = |began: Duration| at.saturating_sub(began) + self.interval / 2;
-        // With less than half an interval left, another round would end after the span.
+        // If less than half an interval is left, one more interval would end after the span.
         Ok(self.span.is_some_and(|span| match self.began {
             Some(began) => passed(began) >= span,
             None if nothing => passed(first) >= span.max(MAX_START),
@@ -162,7 +166,7 @@ pub fn observe(
     for sample in Source::job(options, job)? {
         let sample = sample?;
         warnings.check(&sample);
-        // One that cannot be read so far, for lack of descriptors, has not ended.
+        // A job that cannot be read, for lack of descriptors, has not ended.
         let unread = sample.gaps.iter().any(|gap| gap.source == "job");
         let ended = sample.job.as_ref().map_or(!unread, |job| job.ended);
         if how.once && ended && !observer.has_seen_a_job() {
@@ -213,18 +217,18 @@ impl Warnings {
     }
 }
 
-/// Reports on a recording as `observe` would have on the job: on all of its samples with these numbers, or on
-/// each. Returns the kind of the last verdict; `None` if there was none.
+/// Reports on the samples of a recording with these numbers as `observe` would have reported on the job: on all of them
+/// together, or on each. Returns the kind of the last verdict; `None` if there was none.
 ///
 /// # Errors
-/// Returns an error if not one of the samples can be read, or if `out` cannot be written to.
+/// Returns an error if none of the samples can be read, or if `out` cannot be written to.
 pub fn observe_again(
     recording: Recording,
     numbers: RangeInclusive<u64>,
     how: Observation,
     out: &mut impl Write,
 ) -> Result<Option<Kind>, Hinted> {
-    // The sample numbers say how long it was observed.
+    // The sample numbers limit the observation, so the span of `how` is ignored.
     let mut observer = Observer::new(how, recording.header.interval);
     let mut failure = None;
     let mut written = Ok(false);

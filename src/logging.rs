@@ -19,7 +19,7 @@ use crate::error::{Explain as _, Hinted};
 pub(crate) const VARIABLE: &str = "PIPETOP_LOG";
 const LEVEL: &str = "info";
 
-/// The first error in writing a line. The lines come from everywhere, and none of these places can handle it.
+/// The first error in writing a line. The code that logs a line cannot handle it.
 static FAILED: OnceLock<Hinted> = OnceLock::new();
 
 /// Appends log lines to `path` from now on. `filter` is the value of [`VARIABLE`].
@@ -31,7 +31,7 @@ pub(crate) fn start(path: &Path, filter: Option<&str>) -> Result<(), Hinted> {
     let cannot = format!("cannot read {VARIABLE}={filter}");
     let hint = "name a level: error, warn, info, debug or trace";
     let levels: Targets = filter.parse().explain(&cannot, hint)?;
-    // A word that is not a level is read as the name of a module, which then logs nothing.
+    // The parser takes a word that is not a level for the name of a module, so a misspelt level would log nothing.
     let known = |word: &str| {
         word.contains('=') || word.starts_with("pipetop") || word.parse::<LevelFilter>().is_ok()
     };
@@ -54,7 +54,7 @@ pub(crate) fn start(path: &Path, filter: Option<&str>) -> Result<(), Hinted> {
     Ok(())
 }
 
-/// Returns why lines are missing in the log. `None` if none is.
+/// Returns why lines are missing in the log. `None` if none are.
 pub(crate) fn failure() -> Option<&'static Hinted> {
     FAILED.get()
 }
@@ -75,7 +75,8 @@ impl Write for LogFile {
     }
 }
 
-/// Opens the file, readable by its owner alone: it contains command lines. A FIFO or a device would block or lose them.
+/// Opens the file, readable by its owner alone: it contains command lines. FIFOs and devices are rejected: they would
+/// block, or lose the lines.
 fn open(path: &Path) -> io::Result<File> {
     let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = OpenOptions::new()

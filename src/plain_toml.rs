@@ -1,8 +1,8 @@
-//! What is wrong with a TOML file of the user's, in plain words instead of the parser's.
+//! Says what is wrong with a user's TOML file in plain words instead of the parser's.
 //!
 //! Does not depend on what the file is for.
 
-/// Most names that a hint lists.
+/// Maximum number of names that a hint lists.
 const MOST_LISTED: usize = 12;
 
 /// What is wrong, and what was probably meant.
@@ -121,7 +121,7 @@ mod tests {
         depth: Option<u8>,
     }
 
-    /// The words of the parser in use, not those that this file expects.
+    /// Returns what is made of the real parser's message, so that the tests notice if the parser changes its words.
     fn wrong(text: &str) -> (String, Option<String>) {
         let error = toml::from_str::<File>(text).expect_err("must be refused");
         let Wrong { message, hint } = plain(error.message());

@@ -2,7 +2,7 @@
 //! for writers in other languages.
 //!
 //! Defines messages and their format; must not depend on the job or the listener. The environment variable [`VARIABLE`]
-//! has the name of a Unix datagram socket, and each datagram is a few lines of text:
+//! names a Unix datagram socket, and each datagram is a few lines of text:
 //!
 //! ```text
 //! pipetop-probe/1 pid=4242 lost=0 rank=0 workers=4 pin=1 capacity=8

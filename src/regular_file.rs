@@ -41,10 +41,10 @@ pub(crate) fn read(path: &Path, longest: u64, buffer: &mut Vec<u8>) -> io::Resul
     Ok(())
 }
 
-/// The same of a text.
+/// Returns the whole content of a text file.
 ///
 /// # Errors
-/// As [`read`], and where it is no UTF-8.
+/// Returns the same errors as [`read`], and an error if the content is not UTF-8.
 pub(crate) fn read_text(path: &Path, longest: u64) -> io::Result<String> {
     let mut text = Vec::new();
     read(path, longest, &mut text)?;

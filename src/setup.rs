@@ -1,6 +1,6 @@
-//! Shared by the commands: configuration, sampler options, a screen or lines to watch in, the exit code.
+//! Code that commands share: configuration, sampler options, watching on a screen or in lines, exit codes.
 //!
-//! Must not depend on a command.
+//! Must not depend on any single command.
 
 mod record;
 mod web;
@@ -85,7 +85,7 @@ pub(crate) fn has_screen(watch: &WatchArgs) -> bool {
     can_draw() && !watch.once && !watch.json
 }
 
-/// Whether standard output is a terminal that can do more than write line after line.
+/// Whether standard output is a terminal that can draw a screen, and not only print line after line.
 pub(crate) fn can_draw() -> bool {
     std::io::stdout().is_terminal() && Environment::read().can_draw()
 }
@@ -147,8 +147,8 @@ fn print_final_lines(lines: impl Iterator<Item = String>) -> std::io::Result<()>
     out.flush()
 }
 
-/// Returns an error for a path that was given but does not exist, and for a `/proc` that shows other processes than
-/// this program's. The default paths may be missing.
+/// Returns an error for a path that was given but does not exist, and for a `/proc` that belongs to another PID
+/// namespace. The default paths may be missing.
 pub(crate) fn exists(places: &PathArgs) -> Result<(), Hinted> {
     const NO_PROC: &str = "--proc-root must be the mount point of a procfs, such as /proc";
     let proc = places.proc_root.display();
@@ -160,7 +160,7 @@ pub(crate) fn exists(places: &PathArgs) -> Result<(), Hinted> {
         .peekable();
     let of_proc =
         |name: OsString| name == "self" || name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
-    // An empty folder is a machine without processes.
+    // An empty folder stands for a machine without processes.
     if listed.peek().is_some() && !listed.any(of_proc) {
         return Err(Hinted::new(
             format!("{proc} is not a proc filesystem"),
@@ -192,8 +192,8 @@ pub(crate) fn exit_code(kind: Option<Kind>, fail_if: &[Kind]) -> ExitCode {
     }
 }
 
-/// Loads the user's settings: command line over file over default. The user's names of loaders are checked, too: with
-/// some of them ignored, figures would be missing and nothing would say why.
+/// Loads the user's settings: command line over file over default. The user's loader names are checked, too: if some of
+/// them were ignored, figures would be missing for no visible reason.
 pub(crate) fn config(watch: &WatchArgs, places: &PathArgs) -> Result<Config, Hinted> {
     let overrides = Overrides {
         interval: watch.interval,

@@ -1,24 +1,27 @@
 //! Parses JSON documents that another program or another user may have written: all of their strings are made printable.
 //!
-//! What pipetop reads from this machine is printable from the start, so a document of its own is parsed directly.
+//! pipetop makes what it reads from this machine printable at once, so its own documents are parsed without this
+//! module.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::units::{is_terminal_control, printable};
 
+/// Parses a document of type `T`.
+///
 /// # Errors
 /// Returns an error if the text is not JSON, or not that of a `T`.
 pub(crate) fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
     if is_printable(text) {
         return serde_json::from_slice(text);
     }
-    // Back to text, as types that are parsed from values too would be compiled twice.
+    // Converted back to text, because parsing a `T` from a `Value`, too, would compile its parser twice.
     let text = serde_json::to_vec(&cleaned(serde_json::from_slice(text)?))?;
     serde_json::from_slice(&text)
 }
 
-/// Whether no string of the document can hold a control character of terminals, written out or as an escape.
+/// Whether no string of the document can contain a terminal control character, literally or as an escape.
 fn is_printable(text: &[u8]) -> bool {
     if !text.iter().any(|byte| matches!(byte, b'\\' | 0x7f..)) {
         return true;

@@ -14,7 +14,7 @@ use super::{Cached, MAGIC, Step, VARIABLE, words};
 const GATHERED: u64 = 20_000_000;
 /// Number of collected bytes at which they are sent.
 const SEND_AT: usize = 4096;
-/// Bytes kept while the reader is behind; with more, all of them are lost.
+/// Maximum number of bytes kept while the reader is behind; if there are more, all of them are lost.
 const MAX_BYTES: usize = 32 * 1024;
 
 /// Reports the steps of one trainer.

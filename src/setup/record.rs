@@ -29,13 +29,13 @@ pub(crate) fn finish(recorder: Option<Arc<Recorder>>) -> Result<(), Hinted> {
 /// # Errors
 /// Returns an error if no thread can be started.
 pub(crate) fn finish_on_signals(recorder: &Arc<Recorder>) -> Result<(), Hinted> {
-    // What is recorded ends with its owner, not with this.
+    // A weak reference, so that waiting for a signal does not keep the recorder alive.
     let recorder = Arc::downgrade(recorder);
     let close = move || recorder.upgrade().iter().for_each(|it| it.close());
     before_the_end(close).map_err(|error| Hinted::no_thread(&error))
 }
 
-/// Checks that a recording can be made if one was requested: it begins only when there is something to record.
+/// Checks in advance that a requested recording can be made: it begins only when there is something to record.
 ///
 /// # Errors
 /// Returns an error if it cannot.
@@ -45,7 +45,7 @@ pub(crate) fn can(watch: &WatchArgs) -> Result<(), Hinted> {
     })
 }
 
-/// Says on standard error that a recording is not whole.
+/// Prints a note to standard error if a recording is incomplete.
 pub(crate) fn note_if_cut(recording: &Recording, file: &Path) {
     if recording.cut {
         write_error(format_args!(

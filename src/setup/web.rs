@@ -37,7 +37,7 @@ pub(crate) fn served(options: Options, watch: &WatchArgs) -> Result<Served, Hint
             server: None,
         });
     }
-    // Standard output is used for reports.
+    // Announced on standard error, because standard output is used for reports.
     let server = endpoints(web.clone()).serve(Arc::clone(&board))?;
     server.announce(std::io::stderr());
     let seen = Arc::clone(&board);

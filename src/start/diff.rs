@@ -16,7 +16,7 @@ use crate::source::Source;
 use crate::units::printable;
 use crate::untrusted;
 
-/// Most bytes of a report: one with a thousand workers has less than a megabyte.
+/// Maximum size of a report in bytes: one with a thousand workers takes less than a megabyte.
 const MAX_REPORT: u64 = 16 << 20;
 
 pub(super) fn run(args: &DiffArgs) -> Result<ExitCode, Hinted> {
@@ -75,7 +75,7 @@ fn report(path: &Path) -> Result<Report, Hinted> {
     untrusted::from_json(&text).map_err(|_| foreign(path, &text))
 }
 
-/// What a file is that is no report of this version.
+/// Returns the error for a file that is not a report of this version.
 fn foreign(path: &Path, text: &[u8]) -> Hinted {
     let document: Option<serde_json::Value> = serde_json::from_slice(text).ok();
     let schema = document

@@ -13,7 +13,7 @@ use crate::setup::{can_draw, config, no_screen, print};
 
 const TOKEN: &str = "PIPETOP_PROMETHEUS_TOKEN";
 const BASIC: &str = "PIPETOP_PROMETHEUS_BASIC";
-/// Most bytes of a token file, more than any token needs.
+/// Maximum size of a token file in bytes: more than any token needs.
 const MAX_TOKEN_BYTES: u64 = 64 << 10;
 
 /// Runs the command.

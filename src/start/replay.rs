@@ -1,4 +1,4 @@
-//! `pipetop replay`: on the screen, as lines, or as one report.
+//! `pipetop replay`: shows a recording on the screen, as lines, or as one report.
 
 use std::process::ExitCode;
 
@@ -30,7 +30,7 @@ pub(super) fn run(args: &ReplayArgs, places: &PathArgs) -> Result<ExitCode, Hint
     let numbers =
         window(&mut recording, args.from, args.to).map_err(|error| no_target_error(&error))?;
     config.interval = recording.header.interval;
-    // Behind a screen it is read when that closes.
+    // If a screen opens, the user sees this note when it closes.
     note_if_cut(&recording, &args.file);
     if has_screen(&watch) {
         let session = ReplaySession {

@@ -28,7 +28,8 @@ pub(super) fn run(args: &RunArgs, places: &PathArgs) -> Result<ExitCode, Hinted>
     exists(places)?;
     let (environment, command) = args.words.parts();
     let unhookable = keeps_hook_out(&command).filter(|_| !args.no_hook);
-    // With -S the hook's directory would stay in `sys.path`; with -E and -I, what the command starts still loads the hook.
+    // With -S there is no hook, because its directory would stay in `sys.path`. With -E and -I, the Pythons that the
+    // command starts still load it.
     let hook = !args.no_hook && unhookable != Some('S');
     let probe = hook.then(|| listen("use --no-hook to go without it"));
     let probe = probe.transpose()?;

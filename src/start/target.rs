@@ -5,7 +5,7 @@ use crate::job::{Candidate, NoTarget};
 use crate::output;
 use crate::units::counted;
 
-/// Returns why there is no such job, with the jobs to choose from.
+/// Returns the error for the user, with the jobs to choose from if there are several.
 pub(super) fn no_target_error(error: &NoTarget) -> Hinted {
     let jobs = match error {
         NoTarget::Several(jobs) | NoTarget::SeveralBelow(.., jobs) => &jobs[..],

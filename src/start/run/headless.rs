@@ -81,9 +81,9 @@ struct Session {
     summary: Summary,
     ended: Option<Ending>,
     reported: bool,
-    /// pipetop has ended the command.
+    /// Whether pipetop has ended the command.
     stopped: bool,
-    /// The supervisor is gone, so the command may still run.
+    /// Whether the supervisor is gone although the command may still run.
     lost: bool,
     warnings: Warnings,
     /// The error that kept output from being written.

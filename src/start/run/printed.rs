@@ -10,7 +10,7 @@ use crate::launch::Log;
 /// Time between two polls for more output.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Starts the thread that passes it on; dropping it passes on the rest and ends the thread.
+/// Starts the thread that passes the output on. Dropping it passes on the rest and ends the thread.
 ///
 /// # Errors
 /// Returns an error if no thread can be started.

@@ -9,7 +9,8 @@ use crate::report::Report;
 use crate::sample::{Gap, Sample};
 use crate::verdict::Kind;
 
-/// Number of newest samples that may turn out to be of the job's end, when its workers are gone but it still runs.
+/// Number of newest samples that are held back: they may turn out to be from the end of the job, when its workers are
+/// gone but it still runs.
 const LAST: usize = 3;
 
 /// All samples since the first batch of the job.
@@ -19,9 +20,9 @@ pub(super) struct Summary {
     last: VecDeque<Sample>,
     /// Why no job was found, if known.
     nothing: Option<Gap>,
-    /// There was a job.
+    /// Whether there was a job.
     seen: bool,
-    /// It has reported steps.
+    /// Whether the job has reported steps.
     stepped: bool,
 }
 
@@ -56,7 +57,8 @@ impl Summary {
         self.last.push_back(sample.clone());
     }
 
-    /// Adds the remaining samples, except those after the workers' end: the figures are those of the training.
+    /// Adds the samples held back, except those after the end of the workers, so that the figures cover only the
+    /// training.
     pub(super) fn close(&mut self) {
         let mut most = self
             .engine
