@@ -28,8 +28,8 @@ fn milliseconds(time: Duration) -> f64 {
     rounded(time.as_secs_f64() * 1000.0)
 }
 
-/// Returns the time of these steps, each from the trainer's request for a batch to its next request. Time between its
-/// loops, as between two epochs, does not count.
+/// Returns the total time of these steps, each from the trainer's request for a batch until its step is done. Time
+/// between two loops of the trainer, such as two epochs, does not count.
 fn taken(steps: &[Step]) -> Duration {
     let each = steps
         .iter()
@@ -37,8 +37,8 @@ fn taken(steps: &[Step]) -> Duration {
     Duration::from_nanos(each.sum())
 }
 
-/// Returns the steps after the start, which is the time in which the queue fills, and at least half a second for other
-/// effects of starting.
+/// Returns the steps after the start. The start lasts until the queue has filled, and at least half a second because of
+/// its other effects.
 fn steady(steps: &[Step], capacity: u32) -> &[Step] {
     let Some(first) = steps.first() else {
         return steps;
@@ -52,7 +52,7 @@ fn steady(steps: &[Step], capacity: u32) -> &[Step] {
     steps.get(from..).unwrap_or_default()
 }
 
-/// Returns the job of a trainer that was just started and need not look like one yet. `None` if it is gone.
+/// Returns the job of a trainer that was just started and may not look like a trainer yet. `None` if it is gone.
 pub fn launched(proc_root: &Path, trainer: Pid) -> Option<Candidate> {
     let mut reader = ProcessReader::new(proc_root);
     let stat = reader.stat(trainer).ok()?;

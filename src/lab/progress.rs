@@ -15,7 +15,7 @@ const TEMPLATE: &str = "creating {human_len} {msg}  [{bar:30}]  {percent:>3} %  
 #[derive(Debug)]
 pub(super) struct ProgressLine {
     bar: ProgressBar,
-    /// Number of items done before.
+    /// Number of items that were done before the start.
     before: u64,
 }
 

@@ -14,7 +14,7 @@ pub(in crate::lab) fn milliseconds(text: &str) -> Result<Duration, Hinted> {
     Ok(Duration::try_from_secs_f64(number / 1000.0).unwrap_or_default())
 }
 
-/// Parses what one process of the built-in job tells another.
+/// Parses what one process of the built-in job passes to another.
 pub(in crate::lab) fn json<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(text)
 }
@@ -31,7 +31,7 @@ pub(super) fn slowness(text: &str) -> Result<f64, Hinted> {
     number(text, 1.0..=1000.0, hint)
 }
 
-/// Parses the size of images to create: a limit keeps a slip from filling the disk.
+/// Parses the total size of the images to create. A limit keeps a slip of the finger from filling the disk.
 pub(in crate::lab) fn dataset_size(text: &str) -> Result<u64, Hinted> {
     let size = bytes(text)?;
     if size > 1 << 40 {

@@ -24,7 +24,7 @@ use crate::source::sampler::Options;
 use crate::ui::format::wrap;
 use crate::units::Bytes;
 
-/// Description of what is looked for.
+/// Description of the job, shown while it is looked for.
 const WANTED: &str = "the built-in job";
 /// How long a tour shows a preset.
 const STOP: Duration = Duration::from_secs(10);

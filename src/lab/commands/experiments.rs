@@ -37,7 +37,8 @@ pub(super) fn sweep(args: &cli::SweepArgs, places: &PathArgs) -> Result<ExitCode
     let config = config(&look, places)?;
     let command = command(&args.own, args.workload.dataset_size, || {
         let mut settings = args.workload.settings()?;
-        // The step is a share of the load time with as many workers as can run at once, and is the same in each row.
+        // The step time is a share of the load time with as many workers as can run at once. It is the same in each
+        // row.
         settings.workers = cpus_allowed();
         Ok(settings)
     })?;

@@ -35,7 +35,7 @@ type Span = (SystemTime, SystemTime);
 #[derive(Debug, Clone, PartialEq)]
 pub struct CalibrationRow {
     pub preset: &'static str,
-    /// The right kind.
+    /// The kind that is right for this preset.
     pub expected: &'static str,
     /// The finding from the job's own reports.
     pub exact: Finding,
@@ -48,8 +48,8 @@ pub struct CalibrationRow {
 pub struct Finding {
     pub kind: Kind,
     pub cause: Option<Cause>,
-    /// The wait share; from the reports, the exact one over the time that was polled from outside. `None` if it could not be
-    /// observed.
+    /// The wait share. The exact one from the reports covers only the time that was polled from outside. `None` if it
+    /// could not be observed.
     pub wait: Option<Share>,
 }
 
@@ -113,7 +113,7 @@ pub fn run(
             let [exact, seen] = &watchers;
             found = Some((exact.finding(), seen.finding(), seen.window()));
         }
-        // The last waits of that time are reported only with the step that is under way at its end.
+        // The last waits in the window are reported only with the step that is under way at its end.
         if let Some((.., window)) = found
             && window.is_none_or(|(_, to)| reports.reach(to))
         {
@@ -148,7 +148,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    /// `longest`: how long it can go on.
+    /// `longest` is the maximum time to watch.
     fn new(longest: Duration) -> Self {
         Self {
             engine: Engine::new(Duration::MAX),
@@ -168,7 +168,7 @@ impl Watcher {
         self.engine.push(sample);
     }
 
-    /// Returns the times that count for nothing, as the machine stood still or gave pipetop no CPU.
+    /// Returns the spans without polls, which do not count: the machine stood still or gave pipetop no CPU.
     fn unpolled(&self) -> Vec<Span> {
         let at = |slot: u64| Some(self.began? + SLOT.mul_f64(slot as f64));
         let gaps = self.polls.gaps(slot(MAX_GAP)).into_iter();
@@ -180,7 +180,7 @@ impl Watcher {
         self.engine.state().kind() == Some(Kind::WarmingUp)
     }
 
-    /// Returns the time that its wait share covers, by the wall clock.
+    /// Returns the span that its wait share covers, by the wall clock.
     fn window(&self) -> Option<Span> {
         let model = &self.engine.state().model;
         let seconds = Duration::try_from_secs_f64(model.window()?.seconds).ok()?;
@@ -201,7 +201,7 @@ impl Watcher {
 /// The waits that the job reported.
 #[derive(Debug, Default)]
 struct ReportedWaits {
-    /// The waits up to the last sample.
+    /// The waits in the last sample, to find the new ones in the next.
     newest: Tail<Wait>,
     waits: Vec<Span>,
     /// The end of the newest step: all earlier waits were reported or lost.
@@ -234,8 +234,8 @@ impl ReportedWaits {
         self.to.is_some_and(|exact| exact >= to)
     }
 
-    /// Returns the share of a time span, apart from those in `without`, in which the job waited; the reports must reach its
-    /// end. `None` if reports were lost.
+    /// Returns the share of `span`, not counting the spans in `without`, in which the job waited. The reports must
+    /// reach the end of `span`. `None` if reports were lost.
     fn waited(&self, span: Span, without: &[Span]) -> Option<Share> {
         let counted = |of: Span| {
             let cut = |other: &Span| length(both(of, *other));

@@ -91,11 +91,11 @@ fn replace(word: &OsStr, what: &str, with: &str) -> OsString {
     OsString::from_vec(replaced)
 }
 
-/// One run of the job, which dropping ends.
+/// One run of the job. Dropping it ends the job.
 #[derive(Debug)]
 pub(super) struct Trial<'a> {
     pub(super) command: &'a TrainingCommand,
-    /// Declared first, so that it is dropped before the listener.
+    /// Declared before the listener, so that it is dropped first.
     launched: LaunchedJob,
     listener: Listener,
     pub(super) writers: Writers,
@@ -147,8 +147,8 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Receives reports until `enough` returns true for those of the trainer. If no more can come, that is an error; if
-    /// the command has succeeded, the error is `too_few` with the number of steps.
+    /// Receives reports until `enough` returns true for those of the trainer. Returns an error if no more can come: if
+    /// the command has succeeded, that of `too_few` for the number of steps made.
     pub(super) fn listen(
         &mut self,
         mut enough: impl FnMut(Pid, &TrainerReports) -> Result<bool, Hinted>,

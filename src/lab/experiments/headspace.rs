@@ -1,5 +1,5 @@
-//! How much faster training would be if loading took no time. Runs the same job normally and with a few batches that are
-//! reused in turn, and compares the time of a step.
+//! Measures how much faster training would be if loading took no time: runs the same job normally and with a few
+//! batches that are reused in turn, and compares the time of a step.
 //!
 //! The time of a step is the median over blocks of steps. Waits are periodic, so a block is long enough for a whole turn
 //! of the workers. The confidence interval is that of the median and assumes no distribution.
@@ -21,7 +21,7 @@ use crate::units::{Share, sorted, whole, without_sign};
 const BLOCKS: usize = 10;
 /// A gain below this is not worth a change of the loader.
 const MIN_GAIN: f64 = 0.05;
-/// An interval wider than this leaves much open.
+/// An interval wider than this is reported as wide.
 const WIDE: f64 = 0.1;
 
 /// How to measure.
@@ -79,10 +79,10 @@ impl MeasuredHeadspace {
     /// `None` if it is already clear that there is a gain, a loss, or none worth mentioning.
     fn steps_needed(&self) -> Option<u64> {
         let unclear = self.low < 0.0 && self.high > MIN_GAIN;
-        // The gain itself is not known, so that the number must not depend on it.
+        // The gain itself is not known, so the number must not depend on it.
         let times = (self.high - self.low) / 2.0 / MIN_GAIN;
         let needed = self.steps as f64 * times.clamp(1.5, 100.0).powi(2);
-        // 1, 2 or 5 and zeros: the next try would ask for about as many.
+        // Rounded up to 1, 2 or 5 and zeros, so that the next try asks for about as many.
         let zeros = 10_f64.powf(needed.log10().floor());
         let first = [1.0, 2.0, 5.0, 10.0];
         let round = first.iter().find(|first| **first * zeros >= needed);

@@ -1,4 +1,4 @@
-//! A request to end an experiment, so that what it launched is ended first.
+//! Receives signals that end an experiment, so that what it launched is ended first.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use signal_hook::flag;
 
 use crate::launch::not_ignored;
 
-/// Whether a signal was received that ends pipetop.
+/// The signal that was received and is to end pipetop, if any.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicUsize>);
 
@@ -22,7 +22,7 @@ impl Interrupt {
         let ours = Self::default();
         let again = Arc::new(AtomicBool::new(false));
         for number in not_ignored([Signal::INT, Signal::TERM, Signal::HUP]) {
-            // Handlers run in the order of registration: the first signal finds nothing set.
+            // Handlers run in the order of registration: at the first signal, `again` is not set yet.
             flag::register_conditional_default(number, Arc::clone(&again))?;
             flag::register(number, Arc::clone(&again))?;
             let value = usize::try_from(number).unwrap_or_default();

@@ -34,7 +34,7 @@ pub use text::text;
 
 /// Simulates one run from start to end. The same settings and seed give the same result everywhere.
 ///
-/// Settings that [`SimulationSettings::check`] rejects terminate as well, but their result has no meaning.
+/// A run with settings that [`SimulationSettings::check`] rejects terminates, too, but its result has no meaning.
 pub fn run(settings: &SimulationSettings, seed: u64) -> SimulatedRun {
     let mut simulation = Simulation::new(settings, seed);
     simulation.advance(settings.span);

@@ -1,5 +1,5 @@
-//! How many workers are enough. Runs a job with one number of workers after the other, and separates the start of each
-//! run from its steady state: the first batches are not typical of later ones.
+//! Finds how many workers are enough: runs a job with one number of workers after the other, and separates the start of
+//! each run from its steady state: the first batches are not typical of later ones.
 
 pub mod command;
 mod json;
@@ -159,7 +159,7 @@ impl Sweep {
         Some(row.rate()? / self.rows.first()?.rate()?)
     }
 
-    /// Whether there are more workers than may run at once: a loader warns about that.
+    /// Whether the row has more workers than may run at once, about which a loader warns.
     pub fn is_above_cpus(&self, row: &SweepRow) -> bool {
         row.tried.workers > self.cpus_allowed
     }
@@ -195,7 +195,7 @@ fn watch(options: &Options, pid: Pid) -> Option<WatchedWorkers> {
     Some((sampler.ok()?, samples))
 }
 
-/// Returns what was observed while there were this many workers.
+/// Returns what was observed while there were at least this many workers.
 fn observed((sampler, samples): WatchedWorkers, count: u32) -> Engine {
     drop(sampler);
     let mut engine = Engine::new(Duration::MAX);

@@ -10,12 +10,12 @@ use std::os::fd::AsRawFd;
 use memmap2::MmapMut;
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
-/// Most bytes of all slots together: they are allocated immediately, not when a worker first writes.
+/// Maximum size of all slots together, in bytes: they are allocated immediately, not when a worker first writes.
 const MAX_BYTES: u64 = 4 << 30;
 /// Slots are aligned to pages.
 const PAGE: usize = 4096;
 
-/// Said if there is no memory, with what to do.
+/// The error if there is no memory, and its hint.
 pub(super) const NO_MEMORY: &str = "cannot get shared memory for the batches";
 pub(super) const SMALLER: &str =
     "use smaller batches: --batch-size, --image-size, --workers, --prefetch-factor";
@@ -41,9 +41,9 @@ impl BatchMemory {
             .and_then(|slot| slot.checked_mul(u64::from(count)))
             .filter(|length| *length <= MAX_BYTES)
             .ok_or_else(|| io::Error::other("more than 4 GiB"))?;
-        // Stays open across `exec`, so that workers find it under the same number.
+        // Stays open across `exec`, so that workers find it under the same descriptor.
         let file = File::from(memfd_create("pipetop-batches", MemfdFlags::empty())?);
-        // Fails here instead of with a signal once a worker writes.
+        // If memory is short, this fails here, and not with a signal once a worker writes.
         fallocate(&file, FallocateFlags::empty(), 0, length)?;
         Self::map(file, batch)
     }
@@ -70,7 +70,7 @@ impl BatchMemory {
         })
     }
 
-    /// Returns the descriptor that a child process opens it by.
+    /// Returns the descriptor by which a child process opens the memory.
     pub(super) fn descriptor(&self) -> i32 {
         self.file.as_raw_fd()
     }

@@ -10,7 +10,7 @@ use crate::error::{Explain as _, Hinted};
 /// What to do if a process cannot be started.
 pub(super) const MORE_PROCESSES: &str = "raise the process limit (ulimit -u)";
 
-/// Names this process `name`, and ends it when its parent ends, even if that is killed.
+/// Names this process `name`, and ends it when its parent ends, even if the parent is killed.
 ///
 /// # Errors
 /// Returns an error if the kernel refuses.

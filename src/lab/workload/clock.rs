@@ -1,4 +1,4 @@
-//! Time for the built-in job: the clock of the probe protocol, and sleeping until a time of it.
+//! Time for the built-in job: the clock of the probe protocol, and sleeping until a time on it.
 
 use rustix::io::Errno;
 use rustix::thread::clock_nanosleep_absolute;

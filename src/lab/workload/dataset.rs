@@ -63,7 +63,7 @@ impl Dataset {
     /// Creates the missing images, on all CPUs that this process may use.
     fn make(&self, progress: &mut impl FnMut(u32, u32)) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
-        // One process at a time; the next one finds all images. Without support for locks, goes on without one.
+        // One process at a time; the next one finds all images. If the file system has no locks, continues without one.
         let lock = File::create(self.folder.join("lock"))?;
         let _ = lock.lock();
         let missing = self.missing();
@@ -98,7 +98,7 @@ impl Dataset {
         })
     }
 
-    /// Writes an image in such a way that no reader sees a part of it.
+    /// Writes an image so that no reader sees only a part of it.
     fn write(&self, index: u32) -> io::Result<()> {
         let path = self.path(index);
         if let Some(folder) = path.parent() {
@@ -110,9 +110,9 @@ impl Dataset {
     }
 }
 
-/// Finds the data set of about `size` under `root`, or creates what is missing of it. `progress` is called with the
-/// number of images so far and in total, the first time before any is created, and never if all exist. After a kill,
-/// the next run continues with what exists.
+/// Returns the data set of about `size` under `root`, after creating the images that are missing. `progress` is called
+/// with the number of images so far and in total, the first time before any is created, and never if all exist. After a
+/// kill, the next run continues with what exists.
 ///
 /// # Errors
 /// Returns an error if files cannot be created. If the disk is full, the data set is removed.
@@ -144,7 +144,7 @@ pub fn prepare(
     Err(no_space(&folder, bytes_of(missing.len()), free))
 }
 
-/// The disk or the user's quota is full. `free` is `None` if the file system does not report it.
+/// Returns the error for a full disk or a used-up quota. `free` is `None` if the file system does not report it.
 fn no_space(folder: &Path, needed: Bytes, free: Option<Bytes>) -> Hinted {
     let free = free.map_or_else(
         || "the disk is full".to_owned(),

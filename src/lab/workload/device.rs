@@ -20,9 +20,9 @@ pub struct DeviceOptions {
     pub step: Duration,
     /// Time of a batch's copy. `None` = the time that the device needs for the batch's bytes.
     pub copy: Option<Duration>,
-    /// Batches pass through pinned memory, so that their copies overlap with steps.
+    /// Whether batches pass through pinned memory, so that their copies overlap with steps.
     pub pin_memory: bool,
-    /// Most bytes of a batch.
+    /// Maximum size of a batch in bytes.
     pub batch_bytes: usize,
 }
 
@@ -78,7 +78,7 @@ impl DeviceError {
     }
 }
 
-/// Most batches between their `copy` and their `finish`: one in its step, and one being copied.
+/// Maximum number of batches between their `copy` and their `finish`: one in its step, and one being copied.
 pub const BATCHES_IN_FLIGHT: usize = 2;
 
 /// Returns an error if this many batches leave no room for another.

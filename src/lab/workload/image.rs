@@ -29,7 +29,8 @@ pub(super) struct ImageLoader {
 
 impl ImageLoader {
     /// Creates a loader. `direct` bypasses the page cache. Each image is decoded and normalised `decodes` times; with 0
-    /// its file is only read, and the memory is not changed. Only the middle `side` pixels are kept, at most all.
+    /// its file is only read, and the memory is not changed. Only the middle `side` times `side` pixels are kept, at
+    /// most the whole image.
     pub(super) fn new(dataset: Dataset, direct: bool, decodes: u32, side: u32) -> Self {
         Self {
             dataset,
@@ -65,7 +66,7 @@ impl ImageLoader {
 
 /// Decodes an image of the data set's size. An error gives the reason, in words without a full stop.
 fn decode(file: &[u8], pixels: &mut [u8]) -> Result<(), String> {
-    // Otherwise a truncated file would decode to an image with a grey end.
+    // Without the strict mode, a truncated file would decode to an image with a grey end.
     let options = DecoderOptions::default()
         .set_strict_mode(true)
         .jpeg_set_out_colorspace(ColorSpace::RGB);

@@ -1,4 +1,4 @@
-//! The load time of a batch if it is set and not measured: its mean and its variation.
+//! The load time of a batch if it is set, in place of real loading: its mean and its variation.
 //!
 //! Pure: the same seed and batch give the same time, whichever worker loads it.
 

@@ -1,8 +1,8 @@
 //! The message between trainer and workers through their pipes: a request for a batch, which the worker sends back once
 //! the batch is ready. The batches themselves are in shared memory.
 //!
-//! It is shorter than `PIPE_BUF`, so it arrives whole. All are equally long, so the number of unread bytes gives the
-//! number of messages.
+//! A message is shorter than `PIPE_BUF`, so it arrives whole. All messages are equally long, so the number of unread
+//! bytes gives the number of messages.
 
 use crate::job::BUILTIN_MESSAGE;
 
@@ -11,7 +11,7 @@ pub(super) const MESSAGE: usize = BUILTIN_MESSAGE;
 
 type MessageWords = [u64; MESSAGE / size_of::<u64>()];
 
-/// A batch that is asked for, or ready.
+/// A batch that is requested, or ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::lab) struct BatchMessage {
     /// Batches are numbered from 0 in the order of requests.

@@ -19,7 +19,7 @@ pub(in crate::lab) struct Scheduler {
     next_taken: u64,
     arrivals: u64,
     free: Vec<u32>,
-    /// By batch, or in any order by arrival.
+    /// The batches that have arrived and were not taken: by batch number in order, otherwise by arrival.
     ready: BTreeMap<u64, BatchMessage>,
 }
 

@@ -18,11 +18,11 @@ pub struct JobSettings {
     pub batch_size: u32,
     /// Width and height of an image in a batch, in pixels.
     pub image_size: u32,
-    /// Most batches that each worker has under way or ready.
+    /// Maximum number of batches that each worker has under way or ready.
     pub prefetch_factor: u32,
-    /// Batches pass through pinned memory, so that their copies overlap with steps.
+    /// Whether batches pass through pinned memory, so that their copies overlap with steps.
     pub pin_memory: bool,
-    /// Batches are delivered in the order of the requests.
+    /// Whether batches are delivered in the order of the requests.
     pub in_order: bool,
     pub load: Load,
     /// Standard deviation of a set load time divided by its mean.
@@ -35,7 +35,7 @@ pub struct JobSettings {
     pub device: DeviceKind,
     /// The images to load; empty if nothing is read.
     pub dataset: Dataset,
-    /// Bypass the page cache.
+    /// Whether to bypass the page cache.
     pub direct: bool,
     /// Stop after this many steps, or this long. `None` = never.
     pub steps: Option<u64>,
@@ -48,7 +48,7 @@ pub struct JobSettings {
 /// The source of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Load {
-    /// Images are read from files, decoded and normalised; each this many times, to make it slower.
+    /// Images are read from files, then decoded and normalised this many times, to make loading slower.
     Files { decodes: u32 },
     /// Nothing is read: a worker sleeps this long.
     Time(Duration),
@@ -73,7 +73,7 @@ pub enum DeviceKind {
     Sim,
 }
 
-/// What a worker process needs, and gets in the same way.
+/// What a worker process needs. It gets this as JSON on its command line, too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkerLaunch {
     pub settings: JobSettings,
@@ -86,7 +86,7 @@ pub struct WorkerLaunch {
 }
 
 impl JobSettings {
-    /// Returns the most batches that can be ready.
+    /// Returns the maximum number of batches that can be ready.
     pub fn capacity(&self) -> u32 {
         self.workers.saturating_mul(self.prefetch_factor)
     }

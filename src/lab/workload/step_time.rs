@@ -10,7 +10,8 @@ use crate::error::Hinted;
 /// Number of batches that are timed.
 const MEASURED: u64 = 3;
 
-/// Returns the step time. Loading counts as if as many workers as can run at once ran in parallel.
+/// Returns the step time. If it is a share of the load time, that is the time per batch with as many workers as can run
+/// at once.
 ///
 /// # Errors
 /// Returns an error if it must be measured and no batch can be made.
@@ -28,14 +29,15 @@ pub fn step_time(settings: &JobSettings) -> Result<Duration, Hinted> {
     for batch in 1..=MEASURED {
         batches.make(batch, memory)?;
     }
-    // Beside a busy program, a step as long as the load there would hide the waits that are to be shown.
+    // Time spent waiting for a CPU is left out: if other programs lengthened the step, it would hide the waits that are
+    // to be shown.
     let others = run_delay().saturating_sub(delayed);
     let one = Duration::from_nanos((now() - began).saturating_sub(others) / MEASURED);
     let at_once = settings.workers.min(cpus_allowed()).max(1);
     Ok(one.mul_f64(share / f64::from(at_once)))
 }
 
-/// Returns how many nanoseconds this thread was ready to run while others were on the CPU; 0 where the kernel does not
+/// Returns how many nanoseconds this thread was ready to run while others were on the CPU; 0 if the kernel does not
 /// count them.
 fn run_delay() -> u64 {
     std::fs::read_to_string("/proc/thread-self/schedstat").map_or(0, |text| delay(&text))

@@ -1,7 +1,7 @@
 //! A loader worker: a process that makes one batch after another for the trainer.
 //!
-//! Reads requests from its standard input, which the trainer's end closes, and writes to its standard output which
-//! batch is ready. Does not depend on the other workers or on the use of the batches.
+//! Reads requests from its standard input, which is closed when the trainer ends, and writes to its standard output
+//! which batch is ready. Does not depend on the other workers or on the use of the batches.
 
 use std::fs::File;
 use std::io::{Read, Write};

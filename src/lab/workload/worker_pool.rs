@@ -1,7 +1,7 @@
 //! The trainer's side of the loader: starts the workers, requests batches and returns them in turn.
 //!
-//! Like common loaders, it keeps both ends of the pipe for results, waits for it in `poll`, and checks its workers if
-//! nothing arrives for long. Does not depend on devices.
+//! Like common loaders, it keeps both ends of the pipe for results, waits for results in `poll`, and checks its workers
+//! if nothing arrives for long. Does not depend on devices.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::unix::process::CommandExt;
@@ -29,7 +29,7 @@ const NO_WAIT: Timespec = Timespec {
 };
 /// Batches that the trainer may hold besides those that are under way or ready.
 const HELD: u32 = 2;
-/// Said if a pipe fails, with what to do.
+/// The error if a pipe fails, and its hint.
 pub(super) const PIPE: &str = "the pipe to a loader worker failed";
 pub(super) const KILLED: &str = "check `dmesg` for an out-of-memory kill";
 
@@ -41,7 +41,7 @@ pub(super) struct WorkerPool {
     /// When to check the workers next.
     next_check: u64,
     results: PipeReader,
-    /// Kept open like in common loaders: the end of a worker does not close the pipe.
+    /// Kept open as in common loaders, so that the end of a worker does not close the pipe.
     _results: PipeWriter,
 }
 
@@ -97,7 +97,7 @@ impl WorkerPool {
         u32::try_from(ready).unwrap_or(u32::MAX)
     }
 
-    /// Returns the next batch. `None` if it is not there, unless it is to `wait` for it.
+    /// Returns the next batch. `None` if it is not ready and `wait` is not set.
     pub(super) fn next(&mut self, wait: bool) -> Result<Option<BatchMessage>, Hinted> {
         let patience = if wait { IDLE_CHECK_INTERVAL } else { NO_WAIT };
         loop {
@@ -124,7 +124,7 @@ impl WorkerPool {
     }
 
     fn take(&mut self) -> Result<Option<BatchMessage>, Hinted> {
-        // In any order, the other workers would otherwise hide that one has ended.
+        // Checked here, too: if batches come in any order, the other workers would hide that one has ended.
         let now = now();
         if now >= self.next_check {
             self.next_check = now + PAUSE;
@@ -203,7 +203,7 @@ impl WorkerProcess {
 
 impl Drop for WorkerPool {
     fn drop(&mut self) {
-        // They have nothing to lose, and a batch that is under way can take long.
+        // Killed, because workers have nothing to lose, and finishing a batch can take long.
         for worker in &mut self.workers {
             let _ = worker.child.kill();
         }

@@ -21,8 +21,8 @@ struct Times {
     ours: f64,
 }
 
-/// Watches the other programs from now on. What is returned warns on standard error if they used much CPU time; it is to be
-/// called after the experiment's processes have ended.
+/// Starts to watch the other programs. The returned function warns on standard error if they used much CPU time; call
+/// it after the experiment's processes have ended.
 pub(super) fn watch_others(places: &PathArgs) -> impl FnOnce() {
     let (proc_root, sys_root) = (places.proc_root.clone(), places.sys_root.clone());
     let times = move || times(&proc_root, &sys_root);

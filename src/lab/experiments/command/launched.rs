@@ -15,9 +15,9 @@ use crate::units::Pid;
 
 /// How long to wait for the last processes of a job that has ended.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long to wait for the message about the end of a job that may be about to end,
+/// How long to wait for the message about the end of a job if its process has not exited: it may be about to.
 const MESSAGE_TIMEOUT: Duration = Duration::from_millis(50);
-/// and of one that has ended: on a busy machine the message can be late.
+/// How long to wait for this message if the process has exited: on a busy machine the message can be late.
 const LATE_MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why there is no result.
@@ -94,13 +94,13 @@ impl LaunchedJob {
         self.ended.is_some() || self.wait(Duration::ZERO) || self.ended.is_some()
     }
 
-    /// Whether its process has exited, even if no message about that has come so far.
+    /// Whether its process has exited, even if the message about its end has not arrived yet.
     fn has_exited(&self) -> bool {
         let stat = Process::new(self.pid().0).and_then(|process| process.stat());
         stat.map_or(true, |stat| matches!(stat.state, 'Z' | 'X'))
     }
 
-    /// Returns how it failed by itself, according to its exit code.
+    /// Returns how the job ended if its exit code shows that it failed.
     pub(super) fn failed(&self) -> Option<Ending> {
         self.ended.filter(|ended| ended.code() != 0)
     }

@@ -39,7 +39,7 @@ impl TrainerReports {
     fn add(&mut self, report: ProbeReport) {
         let again = report.steps.front().map(|step| step.number);
         if again.is_some_and(|number| number < self.made()) {
-            // It is a new process: its count started again.
+            // The PID belongs to a new process: its count of steps has started again.
             *self = Self::default();
         }
         self.rank = report.rank.or(self.rank);
@@ -72,8 +72,8 @@ impl Writers {
         self.0.entry(pid).or_default().add(report);
     }
 
-    /// Returns the process to measure: of several ranks the lowest, as all of them train in step. Without ranks, the one
-    /// with most steps: a script may first read its data in another process.
+    /// Returns the process to measure. Of several ranks, this is the lowest, as all of them train in step. Without
+    /// ranks, it is the process with most steps, as a script may first read its data in another process.
     pub(in crate::lab::experiments) fn trainer(&self) -> Option<(Pid, &TrainerReports)> {
         let trainers = self
             .0

@@ -136,7 +136,8 @@ fn cached(
         cache: Some(cache),
         ..LoaderOverrides::default()
     };
-    // At worst, the hook tests itself with another loader at exactly that step.
+    // The cache can start later than planned: at worst, the hook is testing itself with another loader at exactly that
+    // step.
     let latest = 2 * plan.after + 100;
     let mut trial = Trial::start(command, overrides, options)?;
     let notice = |reports: &TrainerReports| {
@@ -167,8 +168,8 @@ fn cached(
     Ok(measured(&trial, |step| step.wait_from >= from, plan))
 }
 
-/// Returns when the workers are certainly idle: finishing what they have when the first cached batch is delivered takes
-/// at most as long as the same number of steps did before. `None` before the first cached batch.
+/// Returns when the workers are certainly idle. After the first cached batch is delivered, they finish what they have,
+/// which takes at most as long as the same number of steps took before. `None` before the first cached batch.
 fn idle_since(reports: &TrainerReports) -> Option<u64> {
     let cached = reports.cached?;
     let from = reports

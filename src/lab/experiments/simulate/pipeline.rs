@@ -19,7 +19,7 @@ use crate::units::nanoseconds;
 /// A time that is later than any other.
 const NEVER: Nanos = Nanos::MAX;
 
-/// At the same time, loads end before steps do, and loads in the order of their loaders.
+/// An event. Of several at the same time, loads end before steps do, and loads in the order of their loaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Completion {
     LoadEnds(u32),
@@ -28,7 +28,7 @@ enum Completion {
 
 #[derive(Debug, Default)]
 struct SimulatedWorker {
-    /// What it was asked for, each with the load time of its batch.
+    /// The batches it was asked for, each with its load time.
     asked: VecDeque<(BatchMessage, Nanos)>,
     /// The batch under way.
     loading: Option<BatchMessage>,
@@ -50,7 +50,7 @@ pub(super) struct Simulation {
     events: BinaryHeap<Reverse<(Nanos, Completion)>>,
     workers: Vec<SimulatedWorker>,
     order: Scheduler,
-    /// The trainer is in a step, rather than waiting.
+    /// Whether the trainer is in a step, rather than waiting.
     training: bool,
     tally: Tally,
 }
@@ -72,7 +72,7 @@ impl Simulation {
             loads: loads.filter(|_| varied),
             events: BinaryHeap::new(),
             workers: (0..workers).map(|_| SimulatedWorker::default()).collect(),
-            // The next request goes out before the place of the batch that was taken is free.
+            // One more than the capacity: the next request goes out before the place of the taken batch is free.
             order: Scheduler::new(in_order, workers, capacity.saturating_add(1)),
             training: false,
             tally: Tally::new(seed, nanoseconds(settings.span)),

@@ -13,12 +13,13 @@ use crate::sample::{
 };
 use crate::units::{Moment, Pid, ProcessKey};
 
-/// Least time between two samples, and between two polls.
+/// Minimum time between two samples, and between two polls.
 const INTERVAL: Duration = Duration::from_millis(250);
 const POLL: Duration = Duration::from_millis(10);
-/// Most samples times workers.
+/// Maximum number of samples times workers.
 const SAMPLES: u32 = 200_000;
-/// Number of waits kept in a sample: those since the previous sample.
+/// Number of waits, and of poll slots, kept in a sample: enough for the time since the previous one at the minimum
+/// interval.
 const SLOTS: usize = 12;
 
 /// Returns the samples of one run, from the start of its loaders to its end.

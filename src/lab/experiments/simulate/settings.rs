@@ -9,15 +9,15 @@ use crate::error::Hinted;
 use crate::lab::value;
 use crate::options::value::within;
 
-/// Most loaders, and most batches that one of them may have under way or ready.
+/// Maximum number of loaders, and of batches that one of them may have under way or ready.
 pub const MAX_WORKERS: u32 = 1024;
 
 pub(super) const MAX_PREFETCHED: u32 = 100;
 
-/// Most batches of a run, whatever the settings.
+/// Maximum number of batches of a run, whatever the settings.
 pub const MAX_BATCHES: u64 = 100_000_000;
 
-/// Highest variation of load times: beyond it they say nothing about loaders.
+/// Maximum variation of load times: with more, a simulation says nothing about loaders.
 const MAX_JITTER: f64 = 10.0;
 
 /// The settings of a simulation.

@@ -1,15 +1,15 @@
-//! Runs with several seeds and with other numbers of workers, combined.
+//! Combines runs with several seeds, and with other numbers of workers.
 
 use std::time::Duration;
 
 use super::{MAX_WORKERS, SimulatedRun, SimulationSettings, run};
 use crate::units::Share;
 
-/// Most batches of the rows for other numbers of workers, over all runs of a row and in each run: enough for a steady
-/// state, and not slower than the runs themselves.
+/// Batches to simulate for a row with another number of workers: about the first number over all runs of the row, but
+/// at least the second in each run. Enough for a steady state, and not slower than the runs themselves.
 const MAX_BATCHES: f64 = 200_000.0;
 const ENOUGH_EACH: f64 = 5000.0;
-/// Most rows for other numbers of workers.
+/// Maximum number of rows for other numbers of workers.
 const ROWS: usize = 8;
 
 /// Runs of the same settings with different seeds.
@@ -86,7 +86,7 @@ impl Study {
         mean(&self.runs, figure)
     }
 
-    /// Returns the period of the waits in most runs; `None` if most have none.
+    /// Returns the period of the waits that more than half of the runs have; `None` if there is no such period.
     pub fn period_batches(&self) -> Option<u32> {
         let shown = |period| {
             let same = |run: &&SimulatedRun| run.period_batches == period;
@@ -125,8 +125,8 @@ fn enough(settings: &SimulationSettings, runs: u32) -> Duration {
     Duration::try_from_secs_f64(seconds).map_or(settings.span, |time| time.min(settings.span))
 }
 
-/// Returns doubling numbers of workers up to the first that is more than the trainer needs, with the one that just
-/// matches its pace and the one in the settings.
+/// Returns the numbers of workers for the rows: powers of two up to the first that is more than the trainer needs, the
+/// number that just matches its pace, and the one in the settings.
 fn counts(settings: &SimulationSettings) -> Vec<u32> {
     let matches = settings.load.as_secs_f64() / settings.step.as_secs_f64();
     let matching = (1..=MAX_WORKERS).find(|count| f64::from(*count) >= matches);
@@ -138,7 +138,7 @@ fn counts(settings: &SimulationSettings) -> Vec<u32> {
         counts.partition_point(|count| *count <= matching) + 1
     });
     counts.truncate(useful);
-    // Numbers that are far too low are least informative.
+    // Drops the lowest numbers, which are the least informative.
     let kept = counts.len().saturating_sub(ROWS - 2);
     counts.drain(..kept);
     counts.extend(matching);

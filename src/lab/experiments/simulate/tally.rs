@@ -1,4 +1,4 @@
-//! Computes the figures of a run while it goes on.
+//! Accumulates the figures of a run.
 //!
 //! Depends on when batches arrive and are taken, not on why.
 
@@ -9,7 +9,7 @@ use crate::model::period_batches;
 use crate::sample::Wait;
 use crate::units::{Share, keep_newest};
 
-/// Number of equal parts of the span in which the queue is shown.
+/// Number of equal parts of the span for which the queue is shown.
 pub(super) const PARTS: usize = 60;
 /// Number of newest waits that are searched for a period.
 const WAITS: usize = 1024;
@@ -23,7 +23,7 @@ pub(super) struct Tally {
     taken: u64,
     /// When the first batch was taken.
     first: Option<Nanos>,
-    /// When the last step ended, while the trainer waits.
+    /// When the last step ended. `None` unless the trainer is waiting.
     waits_since: Option<Nanos>,
     waited: Nanos,
     waits: VecDeque<Wait>,

@@ -14,9 +14,9 @@ use crate::options::value;
 use crate::probe::Step;
 use crate::source::sampler::Options;
 
-/// With slow loading, a run goes on until this many steps of its steady state were made,
+/// If loading is slow, a run is extended until it has made this many steps in its steady state.
 const MIN_STEPS: usize = 10;
-/// but at most this many times as long as requested.
+/// Such a run lasts at most this many times as long as requested.
 const MAX_STRETCH: u32 = 4;
 
 /// When a run is over.
@@ -123,7 +123,7 @@ fn not_set(tried: Tried, by_words: bool, reports: &TrainerReports) -> Option<Str
     } = tried;
     let other = reports.workers.last().copied();
     match other {
-        // A loop over another kind of loader cannot report it, but the command line sets it.
+        // Another kind of loader cannot report its number of workers, but then the command line has set it.
         None if !by_words => return Some("the loader reports no num_workers".to_owned()),
         Some(other) if !reports.workers.contains(&workers) => {
             return Some(format!("num_workers was {other}"));

@@ -36,7 +36,7 @@ fn row(sweep: &Sweep, row: &SweepRow) -> Value {
     })
 }
 
-/// Returns the table for `--csv`, with its heading: some columns of the rows of the document.
+/// Returns the table for `--csv`, with its heading. Its columns are some of the keys of the document's rows.
 pub fn csv(sweep: &Sweep) -> String {
     let head =
         "workers,first_batch_ms,batches_per_s,wait_share,step_ms,worker_cpu_cores,speedup,not_set";

@@ -26,7 +26,7 @@ const KERNELS: &str = include_str!("cuda/kernels.ptx");
 /// run at the same time.
 const THREADS: u32 = 256;
 const BLOCKS: u32 = 2;
-/// Longest step that is measured; the overhead of a step does not depend on its length.
+/// Longest step that the calibration measures; the overhead of a step does not depend on its length.
 const MEASURED_STEP: Duration = Duration::from_millis(20);
 const MEASUREMENTS: usize = 5;
 /// A failed kernel is reported by any later call.
@@ -44,7 +44,7 @@ pub(super) struct Cuda {
     out: CudaSlice<u32>,
     slots: [BatchTransfer; BATCHES_IN_FLIGHT],
     filler: Option<Filler>,
-    /// How long the multiplying kernel runs; with the rest of the step this is the length of a step.
+    /// How long the multiplying kernel runs; together with the rest of a step's work this gives the requested length.
     spin_for: Duration,
     /// Number of batches that were copied, whose step was started, and whose step was waited for.
     copied: usize,
@@ -114,7 +114,7 @@ impl Cuda {
         })
     }
 
-    /// Makes copies and steps as long as requested, by measuring how long they take without extra work.
+    /// Makes copies and steps as long as requested: measures how long they take, and sets the extra work for the rest.
     fn calibrate(&mut self, options: &DeviceOptions) -> Result<(), DeviceError> {
         let batch = vec![1; options.batch_bytes]; // Not zeros, which the system would keep in one page.
         if let Some(wanted) = options.copy {

@@ -39,7 +39,7 @@ impl BatchSource {
         self.loader.ready()
     }
 
-    /// Fetches the next batch; returns `false` if that needs waiting, unless it is to `wait` for it.
+    /// Fetches the next batch. If it is not ready, waits for it if `wait` is set, and otherwise returns `false`.
     pub(super) fn fetch(&mut self, wait: bool) -> Result<bool, Hinted> {
         if self.fetch_cached() {
             return Ok(true);

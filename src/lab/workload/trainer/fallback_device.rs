@@ -1,5 +1,5 @@
-//! The device that the trainer uses. If it fails, that is reported once and the simulated one replaces it, as the demo
-//! is about the loader.
+//! The device that the trainer uses. If it fails, the failure is reported once and a simulated device replaces it,
+//! because the demo is about the loader.
 
 use crate::lab::workload::device::{self, Device, DeviceError, DeviceOptions, StepTimes};
 use crate::lab::workload::settings::DeviceKind;

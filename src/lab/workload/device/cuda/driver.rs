@@ -117,7 +117,7 @@ fn words(code: c_int) -> String {
     text.map_or_else(|| format!("error {code}"), plain)
 }
 
-/// Returns the same for an error of cudarc, with the operation that failed.
+/// Returns the conversion of a cudarc error into one that names the failed operation, `what`.
 pub(super) fn failed(what: &'static str) -> impl Fn(DriverError) -> DeviceError {
     move |error| DeviceError(format!("{what}: {}", words(error.0 as c_int)))
 }

@@ -10,9 +10,9 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaSlice, CudaStream, DriverError,
 
 use super::DeviceOptions;
 
-/// Bytes that the kernel which reads a batch reads at a time.
+/// Bytes that the `touch` kernel reads at a time.
 pub(super) const PIECE: usize = 16;
-/// Bytes of a copy that only takes time: so many that the copy takes far longer than the call that starts it.
+/// Bytes of a copy that only serves to take time: enough for the copy to take far longer than the call that starts it.
 const FILLER_BYTES: usize = 16 << 20;
 
 /// Memory and events for the transfer of a batch. Batches take turns, and no more are in flight than there are slots, so
