@@ -143,7 +143,7 @@ impl Command {
     }
 }
 
-/// Why parsing ended the program.
+/// Why the program ends after parsing.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// Help or version: print it and exit with 0.
@@ -305,7 +305,7 @@ fn stop(error: &clap::Error, line: &[OsString]) -> Stop {
     Stop::Usage(Hinted::new(plain(&message), hint))
 }
 
-/// Returns what does the same here, if the unexpected argument is an option of top, htop or nvitop.
+/// Returns pipetop's equivalent if the unexpected argument is an option of top, htop or nvitop.
 fn habit(message: &str) -> Option<String> {
     let option = message.strip_prefix("unexpected argument '")?;
     let known = match option.split('\'').next()? {
@@ -334,14 +334,14 @@ fn negative(line: &[OsString], message: &str) -> Option<String> {
     Some(format!("`{option}` takes no negative number"))
 }
 
-/// `pipetop replay`, where the line begins so.
+/// Returns `pipetop replay` for a line that begins so, and `pipetop` for one without a command.
 fn command_of(line: &[OsString]) -> String {
     let word = line.get(1).and_then(|word| word.to_str());
     let known = word.filter(|word| Args::command().find_subcommand(word).is_some());
     known.map_or_else(|| "pipetop".to_owned(), |word| format!("pipetop {word}"))
 }
 
-/// What the parsers of numbers say, for those who do not write Rust.
+/// Rewrites the messages of Rust's number parsers for users.
 fn plain(message: &str) -> String {
     if let Some((before, range)) = message.split_once(" is not in ")
         && let Some((least, most)) = range.split_once("..")
@@ -349,7 +349,7 @@ fn plain(message: &str) -> String {
     {
         return match most.strip_prefix('=') {
             Some(most) => format!("{before}: not between {least} and {most}"),
-            // The end is that of the type.
+            // The upper end is only that of the type.
             None => format!("{before}: not {least} or more"),
         };
     }

@@ -26,17 +26,17 @@ pub const DEFAULT_FILE: &str = include_str!("../config/pipetop.toml");
 pub struct Config {
     /// Time between two samples.
     pub interval: Duration,
-    /// Draw with ASCII characters only.
+    /// Whether to draw with ASCII characters only.
     pub ascii: bool,
     pub theme: Theme,
-    /// Use the mouse: a click focuses a panel, the wheel scrolls it.
+    /// Whether to use the mouse: a click focuses a panel, the wheel scrolls it.
     pub mouse: bool,
     pub keys: Keymap,
     /// GPUs to show, by index or UUID; `None` = those that the job may use.
     pub gpus: Option<Vec<String>>,
     /// Columns of the worker table, from the left, after the worker's number.
     pub columns: Vec<Column>,
-    /// Most bytes for the samples of a running job that are kept for looking back.
+    /// Maximum size, in bytes, of the samples of a running job that are kept for looking back.
     pub past: usize,
 }
 
@@ -44,7 +44,7 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Overrides {
     pub interval: Option<Duration>,
-    /// `--ascii` was given.
+    /// Whether `--ascii` was given.
     pub ascii: bool,
     pub theme: Option<ThemeName>,
     pub gpus: Option<Vec<String>>,
@@ -57,7 +57,7 @@ pub struct Environment {
     pub locale: Option<String>,
     /// `TERM`.
     pub term: Option<String>,
-    /// `NO_COLOR` is set and not empty.
+    /// Whether `NO_COLOR` is set and not empty.
     pub no_color: bool,
 }
 
@@ -76,7 +76,7 @@ impl Environment {
         }
     }
 
-    /// Whether the terminal can do more than write line after line. Assumed if `TERM` is not set.
+    /// Whether the terminal can draw a screen, and not only write line after line. Assumed if `TERM` is not set.
     pub fn can_draw(&self) -> bool {
         self.term.as_deref() != Some("dumb")
     }

@@ -37,7 +37,8 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// Returns one side. `pace` is counted; without it the report's rate is used, which has no interval.
+    /// Creates one side. `pace` comes from counted batches; without it, the report's rate is used, which has no
+    /// interval.
     pub(crate) fn new(file: String, report: &Report, pace: Option<Pace>) -> Self {
         let ranks = report.job.as_ref().map_or(&[][..], |job| &job.ranks);
         let rank = report.judged_rank();
@@ -56,7 +57,8 @@ impl Side {
             cause: report.verdict.cause,
             pace: pace.or_else(reported),
             wait_share: rank.and_then(|rank| rank.wait_share),
-            // As the report gives it: a rank's own says only how well its waits could be measured.
+            // That of the verdict, as in the report: the rank's own interval says only how well its waits could be
+            // measured.
             wait_interval: judged_wait.or_else(|| rank.and_then(|rank| rank.wait_interval)),
             step_ms: step.and_then(|step| step.step_ms),
             load_ms: step.and_then(|step| step.load_ms),
@@ -123,7 +125,7 @@ impl Comparison {
         }
     }
 
-    /// Returns whether it is significantly slower, and by more than this share. `None` if that is unknown.
+    /// Returns whether the second run is significantly slower, and by more than this share. `None` if that is unknown.
     pub(crate) fn is_slower_by(&self, share: Share) -> Option<bool> {
         let ratio = self.speedup?.ratio;
         match self.outcome {

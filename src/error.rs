@@ -23,7 +23,8 @@ pub struct Hinted {
 }
 
 impl Hinted {
-    /// Creates an error. Message and hint may quote user input: terminal control characters are replaced, long words cut.
+    /// Creates an error. Message and hint may quote user input: terminal control characters are replaced, long words
+    /// cut.
     pub fn new(message: impl AsRef<str>, hint: impl AsRef<str>) -> Self {
         Self {
             message: quoted(message.as_ref()),

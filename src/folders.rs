@@ -19,7 +19,8 @@ pub(crate) fn cache() -> Option<PathBuf> {
     of_user("XDG_CACHE_HOME", ".cache")
 }
 
-/// Returns the bytes that may still be written to the disk of this path. `None` if its file system does not report them.
+/// Returns the bytes that may still be written to the disk of this path. `None` if its file system does not report
+/// them.
 pub(crate) fn room(path: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(path).ok()?;
     (disk.f_blocks > 0).then(|| disk.f_bavail.saturating_mul(disk.f_frsize))

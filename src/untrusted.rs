@@ -1,4 +1,5 @@
-//! Parses JSON documents that another program or another user may have written: all of their strings are made printable.
+//! Parses JSON documents that another program or another user may have written: all of their strings are made
+//! printable.
 //!
 //! pipetop makes what it reads from this machine printable at once, so its own documents are parsed without this
 //! module.

@@ -16,10 +16,11 @@ use super::theme::{Colour, Role, ThemeName};
 use crate::plain_toml::{Wrong, plain};
 use crate::regular_file;
 
-/// Where to look if it is not known what was meant.
+/// The hint if it is not known what the user meant.
 pub const ALL_OPTIONS: &str = "`pipetop config` prints the default file with every option";
 
-/// Most bytes of the file, more than a thousand times the default file. A longer file is something else.
+/// Maximum size of the file in bytes: more than a thousand times the default file. A longer file is not a
+/// configuration.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The structure of `config/pipetop.toml`.
@@ -125,8 +126,8 @@ pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
     })
 }
 
-/// Returns the text with this line emptied, counted from 1; with a table's header also its entries, which would belong to
-/// the table before it. `None` if it is already empty.
+/// Returns the text with this line, counted from 1, emptied. With a table's header, its entries are emptied, too, which
+/// would otherwise belong to the table before it. `None` if the line is already empty.
 pub(super) fn without_line(text: &str, line: usize) -> Option<String> {
     let mut lines: Vec<&str> = text.split('\n').collect();
     let rest = lines.get_mut(line.checked_sub(1)?..)?;

@@ -130,9 +130,9 @@ impl Keymap {
     /// user lists no longer triggers its default action.
     pub(super) fn layered(user: Bindings, default: Option<Bindings>) -> Result<Self, Clash> {
         let mut keys: BTreeMap<Action, Vec<KeyPress>> = BTreeMap::new();
-        // Where the file has the entry that may leave no key to quit.
+        // Where to point if no key is left for quitting: the entry of `quit`, or the last key that the file lists.
         let (mut quit, mut last) = (None, None);
-        // In the order of the file: what comes later clashes.
+        // In the order of the file, so that the later of two clashing entries is reported.
         let mut user: Vec<_> = user.into_iter().collect();
         user.sort_by_key(|(action, _)| action.span().start);
         for (action, list) in user {

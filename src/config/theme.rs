@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for Colour {
 pub struct Theme {
     colours: BTreeMap<Role, Colour>,
     hues: Vec<Colour>,
-    /// Made for a light background.
+    /// Whether the theme is made for a light background.
     light: bool,
 }
 
@@ -100,8 +100,8 @@ impl Theme {
         }
     }
 
-    /// Returns the style of a role. If the theme sets no colour, secondary text is dimmed and the focus is underlined, so
-    /// that mono terminals keep the order of importance.
+    /// Returns the style of a role. If the theme sets no colour, secondary text is dimmed and the focus is underlined,
+    /// so that mono terminals keep the order of importance.
     pub fn style(&self, paint: Role) -> Style {
         let colour = self
             .colours
@@ -132,7 +132,7 @@ impl Theme {
 
 #[cfg(test)]
 impl Theme {
-    /// Each colour with its meaning; those of workers have none.
+    /// Returns each colour with its role; the hues of workers have none.
     pub(super) fn colours(&self) -> impl Iterator<Item = (Option<Role>, Color)> {
         let colours = self.colours.iter();
         let colours = colours.map(|(role, colour)| (Some(*role), colour.0));

@@ -2,11 +2,11 @@
 //!
 //! Works on counts of batches in slices of time. The formula:
 //!
-//! - The rate is all batches over all seconds, `r`. The excess of a slice of `t` seconds with `n` batches is `e = n - r
-//! t`.
-//! - If batches come regularly, the excess of one slice is missing in the next; and slow times last for several
-//!   slices. So slices are not independent: the variance of the sum is `S = g(0) + 2 sum (1 - l / (L + 1)) g(l)` over the lags `l`
-//!   up to `L`, an eighth of the slices, where `g(l)` is the sum of `e(i) e(i - l)` (Newey and West 1987).
+//! - The rate is all batches over all seconds, `r`. The excess of a slice of `t` seconds with `n` batches is
+//!   `e = n - r t`.
+//! - Slices are not independent. If batches come regularly, the excess of one slice is missing in the next, and slow
+//!   times last for several slices. So the variance of the sum is `S = g(0) + 2 sum (1 - l / (L + 1)) g(l)` over the
+//!   lags `l` up to `L`, an eighth of the slices, where `g(l)` is the sum of `e(i) e(i - l)` (Newey and West 1987).
 //! - The first and the last slice cut a batch at any point, so `S` is at least 1/6.
 //! - The interval is `r +- 2.18 sqrt(S) / seconds`: Student's at 95 % with 12 degrees of freedom, which this number of
 //!   lags leaves.
@@ -18,7 +18,7 @@ use serde::Serialize;
 const T: f64 = 2.18;
 /// Number of slices per lag.
 const SLICES_PER_LAG: usize = 8;
-/// Minimum numbers for an interval: with fewer, nothing shows by how much a rate varies.
+/// Minimum numbers for an interval: with fewer, it cannot be seen by how much a rate varies.
 pub(super) const SLICES_ENOUGH: usize = 16;
 pub(super) const BATCHES_ENOUGH: f64 = 10.0;
 pub(super) const SECONDS_ENOUGH: f64 = 10.0;

@@ -18,7 +18,7 @@ pub(crate) fn text(comparison: &Comparison) -> String {
     let times = comparison
         .speedup
         .map(|speedup| format!("{:.2}x", speedup.ratio));
-    // Of the figures as they are shown, so that the line adds up.
+    // Computed from the rounded figures that are shown, so that the line adds up.
     let points = |of: fn(&Side) -> Option<Share>| {
         let shown = |side| Some(of(side)?.percent().round());
         Some(signed_points(shown(after)? - shown(before)?))
@@ -40,7 +40,7 @@ pub(crate) fn text(comparison: &Comparison) -> String {
             None,
         ),
         row("verdict", |side| Some(side.kind.to_string()), None),
-        // A kind without a cause is complete: `-` instead of `n/a`.
+        // Some kinds have no cause, which is not a gap: `-` instead of `n/a`.
         row(
             "cause",
             |side| Some(side.cause.map_or("-", Cause::words).to_owned()),
@@ -143,7 +143,7 @@ fn signed_points(points: f64) -> String {
     signed(&format!("{points:+.0} point{plural}"))
 }
 
-/// Returns the change without its sign if it is shown as 0: that has no direction.
+/// Returns the change, without its sign if it is shown as 0.
 fn signed(change: &str) -> String {
     let is_zero = !change.contains(|digit| ('1'..='9').contains(&digit));
     change[usize::from(is_zero)..].to_owned()

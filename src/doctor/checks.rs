@@ -215,7 +215,7 @@ fn system(facts: &Facts) -> Check {
     }
 }
 
-/// Checks how many CPUs a shell like this one may use; a job's own limits are read when it is watched.
+/// Checks how many CPUs pipetop itself may use; a job's own limits are read when it is watched.
 fn cpus(facts: &Facts) -> Check {
     let online = facts.host.cpus;
     match facts.process.cpus_allowed {

@@ -20,7 +20,7 @@ use crate::source::probe::Listener;
 use crate::source::{disk, file};
 use crate::units::Pid;
 
-/// If the driver has not responded by then, it hangs.
+/// If the driver has not responded within this time, it is taken to hang.
 const DRIVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The input of the checks. `None` = unknown.
@@ -53,7 +53,7 @@ pub(crate) struct Facts {
     pub disk_gaps: Vec<Gap>,
     /// The kind of container; `None` = none detected.
     pub container: Option<String>,
-    /// This process is in a PID namespace other than the initial one.
+    /// Whether this process is in a PID namespace other than the initial one.
     pub inner_pid_namespace: Option<bool>,
     pub terminal: Terminal,
     /// Loaders known by name besides PyTorch's, or the error in the user's file of loaders.
@@ -64,16 +64,16 @@ pub(crate) struct Facts {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct OwnProcess {
     pub pid: Option<Pid>,
-    /// It may attach at any Yama setting below 3, also to processes of other users.
+    /// Whether it may attach at any Yama setting below 3, also to processes of other users.
     pub cap_sys_ptrace: Option<bool>,
-    /// It may open files in `/proc` that only the owner of a process may read.
+    /// Whether it may open files in `/proc` that only the owner of a process may read.
     pub reads_all_files: Option<bool>,
     pub cpus_allowed: Option<u32>,
 }
 
 impl Facts {
-    /// Examines the machine. `gpus` opens the driver and reads each GPU once; NVML is used nowhere else. It may hang, and
-    /// is then abandoned.
+    /// Examines the machine. `gpus` opens the driver and reads each GPU once; only this call uses NVML. It may hang,
+    /// and is then abandoned.
     pub(crate) fn read(
         proc_root: &Path,
         sys_root: &Path,
@@ -169,8 +169,8 @@ fn system() -> String {
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Parses the status file. Not with procfs: it rejects the whole file if one of some twenty lines is missing, as in
-/// sandboxes that emulate it, where the doctor is needed most.
+/// Parses the status file. Does not use procfs, which rejects the whole file if one of some twenty lines is missing.
+/// That happens in sandboxes that emulate the file, where the doctor is needed most.
 fn process(status: &str) -> OwnProcess {
     const CAP_DAC_OVERRIDE: u32 = 1;
     const CAP_DAC_READ_SEARCH: u32 = 2;

@@ -250,9 +250,9 @@ fn is_idle_notebook(tree: &Tree<'_>, job: &Candidate) -> bool {
     job.workers == 0 && kernel.is_some_and(idle)
 }
 
-/// Whether the process runs a part of the program that started it: a worker, a process of a pool, a logger. Not a
-/// helper is a process with its own workers or its own rank, or a fresh interpreter that has a GPU open or that shares
-/// no queue with a starter without workers.
+/// Whether the process runs a part of the program that started it: a worker, a process of a pool, a logger. A process
+/// with its own workers or its own rank is no helper; nor is a fresh interpreter that has a GPU open, or that shares no
+/// queue with a starter without workers.
 fn is_helper(tree: &Tree<'_>, process: &Process) -> bool {
     let Some(starter) = tree.starter(process).filter(|above| above.is_python()) else {
         return process.is_fresh_child();

@@ -31,7 +31,7 @@ pub(super) fn slowness(text: &str) -> Result<f64, Hinted> {
     number(text, 1.0..=1000.0, hint)
 }
 
-/// Parses the total size of the images to create. A limit keeps a slip of the finger from filling the disk.
+/// Parses the total size of the images to create. A limit keeps a typing error from filling the disk.
 pub(in crate::lab) fn dataset_size(text: &str) -> Result<u64, Hinted> {
     let size = bytes(text)?;
     if size > 1 << 40 {

@@ -69,8 +69,8 @@ impl Log {
         })
     }
 
-    /// Creates an unnamed file in the first of these directories that supports it and has room, else in memory: a command
-    /// whose output cannot be written may fail.
+    /// Creates an unnamed file in the first of these directories that supports it and has room, else in memory: a
+    /// command whose output cannot be written may fail.
     ///
     /// # Errors
     /// Returns an error if there is no memory for it either.

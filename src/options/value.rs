@@ -81,12 +81,12 @@ pub(crate) fn percent(text: &str) -> Result<Share, Hinted> {
     number(text, 0.0..=100.0, hint).map(|percent| Share(percent / 100.0))
 }
 
-/// Checks an address to listen on: `HOST:PORT`, or `:PORT` for all addresses. Whether there is such a host is not looked up.
+/// Checks an address to listen on: `HOST:PORT`, or `:PORT` for all addresses. Does not look up the host.
 pub(crate) fn address(text: &str) -> Result<String, Hinted> {
     let parts = text.rsplit_once(':');
     let port = parts.is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
-    // A host in brackets can only be a number.
+    // A host in brackets can only be an IPv6 address.
     let number = !text.starts_with('[') || text.parse::<SocketAddrV6>().is_ok();
     if port && plain && number {
         return Ok(text.to_owned());
@@ -168,7 +168,7 @@ pub(crate) fn number(text: &str, range: RangeInclusive<f64>, hint: &str) -> Resu
 /// Parses a duration within a range; a number alone is seconds.
 pub(crate) fn within(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, Hinted> {
     let duration = match text.parse() {
-        // `None`: it is negative, too large or no number.
+        // `None` if it is negative, too large or not a number.
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
         Err(_) => Some(humantime::parse_duration(text).map_err(|_| {
             let hint = "use a number with ms, s, min, h or d, such as 14s, 500ms or 2min; a number alone is seconds";

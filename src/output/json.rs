@@ -1,4 +1,4 @@
-//! Writes the report as JSON, as derived.
+//! Writes the report as JSON, with its derived serialisation.
 //!
 //! The keys and their meaning are defined by the report.
 

@@ -1,7 +1,7 @@
 //! One plain line per interval, for a stdout that is not a terminal: a log, a pipe, a CI run.
 //!
 //! Waits, steps and batches cover the verdict's window, since an interval may contain less than a batch; all other
-//! figures cover the last interval. They are those of the rank that the verdict is about.
+//! figures cover the last interval. Figures of a rank are those of the rank that the verdict is about.
 
 use super::format::{batches_per_second, bytes_per_second, ms, percent, ready};
 use crate::report::{Headline, Report};
@@ -40,7 +40,7 @@ pub(crate) fn line(report: &Report) -> String {
     )
 }
 
-/// Returns `12 s`; `0.2 s` where the interval is a part of a second.
+/// Formats a time: `12 s`, or `0.2 s` if it is not a whole number of seconds.
 pub(crate) fn time(seconds: f64) -> String {
     const ON_TIME: f64 = 0.05;
     let whole = (seconds - seconds.round()).abs() < ON_TIME;

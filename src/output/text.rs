@@ -15,7 +15,7 @@ pub(crate) fn text(report: &Report) -> String {
         lines.push(verdict.headline.line());
         lines.extend(format::reasons(verdict).map(|(side, text)| entry(side, text)));
     }
-    // Without a reading there are no figures.
+    // Before the first reading of the machine there are no figures.
     if report.host.cpus.is_some() {
         lines.push(String::new());
         for rank in report.job.iter().flat_map(|job| &job.ranks) {
@@ -82,7 +82,7 @@ fn rank(rank: &RankReport) -> Vec<String> {
     lines
 }
 
-/// Formats the device that the rank computes on, in the job's words.
+/// Formats the device that the rank computes on, as the job reports it.
 fn device(device: &DeviceReport) -> String {
     let mut parts = vec![
         known(device.name.as_ref()),

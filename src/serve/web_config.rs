@@ -25,7 +25,7 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Permission bit with which every user can read the file.
 const WORLD_READABLE: u32 = 0o004;
 
-/// Encryption, and which clients have access. By default, all of them have, in plain text.
+/// Encryption, and which clients have access. By default, all clients have access, in plain text.
 #[derive(Default)]
 pub(super) struct WebConfig {
     pub(super) tls: Option<TlsAcceptor>,

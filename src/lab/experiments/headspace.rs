@@ -1,8 +1,8 @@
 //! Measures how much faster training would be if loading took no time: runs the same job normally and with a few
 //! batches that are reused in turn, and compares the time of a step.
 //!
-//! The time of a step is the median over blocks of steps. Waits are periodic, so a block is long enough for a whole turn
-//! of the workers. The confidence interval is that of the median and assumes no distribution.
+//! The time of a step is the median over blocks of steps. Waits are periodic, so a block is long enough for a whole
+//! turn of the workers. The confidence interval is that of the median and assumes no distribution.
 
 pub mod command;
 

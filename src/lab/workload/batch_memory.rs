@@ -1,7 +1,7 @@
 //! The shared memory for batches: equal slots, each written by one worker and then read by the trainer.
 //!
-//! It has no name in any file system, so nothing can be left behind. Messages between the processes decide who may use a
-//! slot.
+//! It has no name in any file system, so nothing can be left behind. Messages between the processes decide who may use
+//! a slot.
 
 use std::fs::File;
 use std::io;

@@ -11,8 +11,8 @@ use super::dataset::{Dataset, SIDE};
 use super::read::Reader;
 use crate::error::{Explain as _, Hinted};
 
-/// Mean and standard deviation of red, green and blue over `ImageNet`, on a scale of 0 to 1: the values that nearly every
-/// vision model is trained with.
+/// Mean and standard deviation of red, green and blue over `ImageNet`, on a scale of 0 to 1: the values that nearly
+/// every vision model is trained with.
 const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
 const DEVIATION: [f32; 3] = [0.229, 0.224, 0.225];
 

@@ -1,7 +1,7 @@
 //! Decides which worker makes which batch, and which batch comes next, like PyTorch's `DataLoader`.
 //!
-//! Requests go out in turn, as many to each worker as it may have under way. In order, taking a batch allows a request to
-//! the next worker in turn, whichever made the batch, and batches that are ready early wait for their turn. In any
+//! Requests go out in turn, as many to each worker as it may have under way. In order, taking a batch allows a request
+//! to the next worker in turn, whichever made the batch, and batches that are ready early wait for their turn. In any
 //! order, the batch that is ready first is taken, and its worker gets the next request. Pure: does not depend on
 //! processes or pipes.
 

@@ -145,8 +145,8 @@ impl Simulation {
         })
     }
 
-    /// Asks a loader for a batch. Load times are drawn in the order of the requests, so that batch 12 takes the same time
-    /// in either delivery order.
+    /// Asks a loader for a batch. Load times are drawn in the order of the requests, so that batch 12 takes the same
+    /// time in either delivery order.
     fn ask(&mut self, request: Option<BatchMessage>) -> Option<u32> {
         let request = request?;
         let length = match &self.loads {

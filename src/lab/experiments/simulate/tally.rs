@@ -141,8 +141,8 @@ fn part_end(span: Nanos, part: usize) -> Nanos {
 /// A duration, or a time since the start, in nanoseconds.
 pub(super) type Nanos = u64;
 
-/// The result of one run. Shares and rates cover the time since the trainer got its first batch, as before that it could
-/// not wait between steps. `None` = unknown, as it got no batch.
+/// The result of one run. Shares and rates cover the time since the trainer got its first batch, as before that it
+/// could not wait between steps. `None` = unknown, as it got no batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulatedRun {
     pub seed: u64,

@@ -1,4 +1,5 @@
-//! A sweep for other programs: the document for `--json` and the table for `--csv`. Unknown is `null`, or an empty cell.
+//! A sweep for other programs: the document for `--json` and the table for `--csv`. Unknown is `null`, or an empty
+//! cell.
 
 use serde_json::{Value, json};
 

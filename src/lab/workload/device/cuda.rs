@@ -22,8 +22,8 @@ use transfer::{BatchTransfer, Filler, PIECE};
 
 const KERNELS: &str = include_str!("cuda/kernels.ptx");
 
-/// Threads per block, and blocks per multiprocessor: enough to keep all multiprocessors busy, few enough that all blocks
-/// run at the same time.
+/// Threads per block, and blocks per multiprocessor: enough to keep all multiprocessors busy, few enough that all
+/// blocks run at the same time.
 const THREADS: u32 = 256;
 const BLOCKS: u32 = 2;
 /// Longest step that the calibration measures; the overhead of a step does not depend on its length.

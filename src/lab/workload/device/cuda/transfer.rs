@@ -15,8 +15,8 @@ pub(super) const PIECE: usize = 16;
 /// Bytes of a copy that only serves to take time: enough for the copy to take far longer than the call that starts it.
 const FILLER_BYTES: usize = 16 << 20;
 
-/// Memory and events for the transfer of a batch. Batches take turns, and no more are in flight than there are slots, so
-/// a slot is never in use when it is taken.
+/// Memory and events for the transfer of a batch. Batches take turns, and no more are in flight than there are slots,
+/// so a slot is never in use when it is taken.
 #[derive(Debug)]
 pub(super) struct BatchTransfer {
     /// `None` = the copy is made from the caller's memory.
