@@ -1,4 +1,4 @@
-//! The PromQL queries for the runs, one for each figure.
+//! The queries of Prometheus for the runs, one for each figure.
 //!
 //! Depends on the metric names of `pipetop serve`.
 

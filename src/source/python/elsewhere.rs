@@ -15,14 +15,14 @@ const MAX_KNOWN: usize = 256;
 /// What searches have shown of the iterators so far, by their addresses.
 #[derive(Debug, Default)]
 pub(super) struct RunElsewhere {
-    known: HashMap<usize, Search>,
+    known: HashMap<usize, RunBy>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Search {
-    Found,
-    /// After so many searches.
-    NotFound(u32),
+enum RunBy {
+    AnotherThread,
+    /// No thread that was seen in this many searches.
+    NobodyIn(u32),
 }
 
 impl RunElsewhere {
@@ -34,8 +34,8 @@ impl RunElsewhere {
         iterator: usize,
     ) -> bool {
         let searches = match self.known.get(&iterator) {
-            Some(Search::Found) => return true,
-            Some(Search::NotFound(searches)) => *searches,
+            Some(RunBy::AnotherThread) => return true,
+            Some(RunBy::NobodyIn(searches)) => *searches,
             None => 0,
         };
         if searches >= SEARCHES {
@@ -45,12 +45,12 @@ impl RunElsewhere {
         if self.known.len() >= MAX_KNOWN {
             self.known.clear();
         }
-        let search = if found {
-            Search::Found
+        let run_by = if found {
+            RunBy::AnotherThread
         } else {
-            Search::NotFound(searches + 1)
+            RunBy::NobodyIn(searches + 1)
         };
-        self.known.insert(iterator, search);
+        self.known.insert(iterator, run_by);
         found
     }
 }
