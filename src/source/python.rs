@@ -300,6 +300,7 @@ impl Stacks {
         self.walker.follow(thread);
         self.sites = Sites::default();
         self.preparation = Preparation::default();
+        self.elsewhere = RunElsewhere::default();
         self.queues = Queues::default();
         self.last = None;
     }

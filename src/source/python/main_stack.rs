@@ -24,53 +24,54 @@ pub struct MainStack {
     pub function: Option<String>,
     /// Address of the loader's iterator if a frame shows it: for [`Stacks::iterator`].
     pub iterator: Option<usize>,
-    /// The same of the loader that takes the batches of that one, if one does.
+    /// Address of the iterator of the outer loader, if another loader takes its batches from that one.
     pub outer: Option<usize>,
-    /// Whether it is writing a checkpoint.
+    /// Whether the thread is writing a checkpoint.
     pub saves: bool,
-    /// How it is known that it asks for a batch, if it is [`InLoader::Asking`] or waits in a loader other than
+    /// How it is known that the thread asks for a batch, if it is [`InLoader::Asking`] or waits in a loader other than
     /// PyTorch's.
     pub asks: Option<Asks>,
-    /// Name of the loader that the dataset of PyTorch's takes its batches from, in this thread.
+    /// Name of the loader from which, in this thread, the dataset of PyTorch's loader takes its batches.
     pub behind: Option<&'static str>,
-    /// What it waits for, if that is not a batch: `communication`.
+    /// What the thread waits for, if that is not a batch: `communication`.
     pub not_data: Option<&'static str>,
-    /// What it does with its device, if it is outside the loader, in a function written in C: `synchronize`.
+    /// What the thread does with its device in a function written in C, outside the loader: `synchronize`.
     pub device: Option<&'static str>,
-    /// Whether it waits for a batch that another rank reads and sends.
+    /// Whether the thread waits for a batch that another rank reads and sends.
     pub dispatched: bool,
-    /// Whether it is in none of the known loaders, and the training loop has not been found yet or is another one.
+    /// Whether the thread is in none of the known loaders, and the training loop is not known or not on this stack.
     pub unclear: bool,
-    /// The same, in a generator: whichever loader feeds the generator, it may be making the next batch.
+    /// Whether it is in none of the known loaders but in a generator, which may be making the next batch, whichever loader
+    /// feeds it.
     pub in_generator: bool,
-    /// Whether it is between its request for a batch and its model: it may be working on the batch.
+    /// Whether the thread may be working on a batch: it is between its request for one and its model, or makes samples.
     pub prepares: bool,
-    /// Whether it waits for another thread, in the standard library.
+    /// Whether the thread waits for another one, in the standard library.
     pub for_thread: bool,
-    /// Whether the standard library hands something over to it.
+    /// Whether the standard library hands something over to the thread.
     pub hands_over: bool,
-    /// Whether it waits until another thread ends.
+    /// Whether the thread waits until another one ends.
     pub joins: bool,
-    /// What it waits for in an event loop.
+    /// What the thread waits for in an event loop.
     pub idles: Option<&'static str>,
-    /// Whether it does what only training does.
+    /// Whether the thread does what only training does.
     pub trains: bool,
-    /// Whether it shows a layer of a model.
+    /// Whether the stack shows a layer of a model.
     pub layer: bool,
-    /// How often a training loop was found around the one known before; 1 with the first one found.
+    /// How often a training loop was found outside the known one; 1 with the first loop found.
     pub loops_found: u32,
-    /// The queue that feeds it, if one was found.
+    /// The queue that feeds the thread, if one was found.
     pub queue: Option<QueueState>,
 }
 
-/// What is known of a main thread beside its stack.
+/// What is known of a main thread apart from its stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThreadContext {
-    /// It takes batches from a loader of its own. It may wait for other ranks where its loop asks for the next: to agree
-    /// with them on the end of the data, say.
+    /// Whether the thread takes batches from a loader of its own. Where its loop asks for the next one, it may still wait
+    /// for other ranks, for example to agree with them on the end of the data.
     pub reads: bool,
     pub asleep: AsleepIn,
-    /// It may compute on an accelerator.
+    /// Whether the thread may compute on an accelerator.
     pub accelerated: bool,
 }
 
@@ -107,8 +108,8 @@ fn joins(frame: &Frame) -> bool {
     place.function() == "join" && place.file.ends_with("/threading.py")
 }
 
-/// Whether a frame shows what a thread waits for there. The output of a command that it runs to the end is none of another
-/// program that feeds it.
+/// Whether a frame shows by its name what a thread waits for. A command that the thread runs to its end does not feed it, so
+/// the wait for its output is known, too.
 fn is_known(frame: &Frame) -> bool {
     let meaning = frame.code.meaning;
     meaning.hands_over
@@ -117,19 +118,19 @@ fn is_known(frame: &Frame) -> bool {
         || frame.code.place.file.ends_with("/subprocess.py")
 }
 
-/// Returns the place of the innermost function of the program's own, if the thread waits there, in a library or in C, and by
-/// its name that is for a batch.
+/// Returns the index of the program's own innermost function if the thread waits in it, or in a library or C function that
+/// it calls, and if by the function's name that wait is for a batch.
 fn takes(frames: &[Frame], context: ThreadContext) -> Option<usize> {
     let for_thread = frames.first()?.code.meaning.waits;
     let own = frames.iter().position(|frame| !frame.code.library)?;
-    // Any library may use locks: where one in C does, the name of the function says little.
+    // Libraries written in C use locks for many things, so the function's name says little there.
     let asleep = !matches!(context.asleep, AsleepIn::Lock | AsleepIn::Other);
     let waits = asleep || for_thread;
     (waits && frames[own].code.meaning.takes && !frames.iter().any(is_known)).then_some(own)
 }
 
 impl Stacks {
-    /// What a trainer's main thread does now. Some 10 us of CPU for a stack of ten frames.
+    /// Returns what a trainer's main thread does now. Costs about 10 us of CPU for a stack of ten frames.
     pub fn main_thread(&mut self, context: ThreadContext) -> Result<MainStack, PythonError> {
         self.last = None;
         let frames = self.frames()?;
@@ -146,7 +147,7 @@ impl Stacks {
         let asleep = context.asleep != AsleepIn::Other;
         let may_take = asleep && innermost.is_some_and(|frame| !frame.code.library);
         let innermost = innermost.filter(|_| context.accelerated || may_take);
-        // Where that cannot be read, the stack still can.
+        // The stack is of use even if this name cannot be read.
         let called = innermost.and_then(|frame| frame.called(&self.memory).ok()?);
         let device = called.as_deref().filter(|_| context.accelerated);
         let device = device.and_then(|name| Names::known().device_call(name));
@@ -164,8 +165,8 @@ impl Stacks {
         Ok(stack)
     }
 
-    /// The same of a thread that has not run since the stack before, which therefore is not read again. `None` where that
-    /// could not be read.
+    /// Returns what the main thread does if it has not run since the last stack, which is not read again then. `None` if the
+    /// last stack could not be read.
     pub fn main_if_unchanged(&mut self, context: ThreadContext) -> Option<MainStack> {
         let walked = self.last.take()?;
         let stack = self.main_stack(&walked, context);
@@ -254,8 +255,8 @@ impl Stacks {
         }
     }
 
-    /// Whether a thread that trains reads something of which no name tells what it is. Where a loader of its own or a
-    /// queue may have batches for it, that may be no batch.
+    /// Whether a thread that trains reads something that may be a batch, although no name shows that. False if the thread has
+    /// a loader of its own or a queue: what it reads may then be anything.
     fn may_bring(&self, walked: &Walked, context: ThreadContext) -> bool {
         let means = |frame: &Frame| {
             let meaning = frame.code.meaning;
@@ -269,7 +270,7 @@ impl Stacks {
             && !walked.frames.iter().any(means)
     }
 
-    /// Returns the functions of a stack, outermost first, as far as it takes to find the training loop.
+    /// Returns the functions of a stack, outermost first, with what the search for the training loop must know of each.
     fn calls(&self, walked: &Walked, context: ThreadContext, takes: Option<usize>) -> Vec<Call> {
         let frames = &walked.frames;
         let without_frame = match context.asleep {
@@ -296,7 +297,7 @@ impl Stacks {
         stack
     }
 
-    /// Takes a stack in, and says where in the training loop it is.
+    /// Adds a stack to those seen so far, and returns where in the training loop it is.
     fn site(&mut self, frames: &[Frame], stack: &[Call]) -> Site {
         // A program that imports does not train yet.
         let imports = |frame: &Frame| frame.code.place.file.starts_with(IMPORTS);

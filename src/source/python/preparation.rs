@@ -1,24 +1,25 @@
-//! Whether a thread is between its request for a batch and its model: it may be making the batch that the model gets.
+//! Whether a thread may be making a batch outside its loader: between its request for a batch and its model, or in functions
+//! that read or transform samples.
 //!
-//! Each function is known by the places, in the order of its instructions, at which it led to a model, to training or to a
-//! request for a batch. Does not know how stacks are read, nor what a loader is.
+//! For each function, the instructions are known at which it led to a model, to training or to a request for a batch. Does
+//! not know how stacks are read, nor what a loader is.
 
 use std::collections::HashMap;
 
 use super::call::Call;
 
-/// Number of stacks that must have shown a request at a place. A model may be seen seldom, and counts at once.
+/// Minimum number of stacks that show a request at a place. A model may be seen rarely, so one stack is enough for it.
 const REQUESTS: u32 = 3;
-/// Maximum number of places of a function, of functions, and of functions of a stack.
+/// Maximum number of places kept of a function, of functions kept, and of functions of a stack that are looked at.
 const MAX_PLACES: usize = 16;
 const MAX_FUNCTIONS: usize = 1024;
 const MAX_DEPTH: usize = 64;
 
-/// A place counts if it was in one of so many stacks of its kind: frames are read one after another, so a few show what
-/// never was.
+/// A place counts if at least one in this many stacks of its kind shows it. Frames are read one after another, so a few
+/// stacks mix two moments.
 const ONE_OF: u32 = 50;
 
-/// A function makes samples if one of so many of its stacks that show nothing else does.
+/// A function makes samples if at least one in this many of its other stacks shows that.
 const MUCH: u32 = 4;
 
 /// Where a function led to something.
@@ -49,9 +50,9 @@ pub(super) struct Preparation {
 }
 
 impl Preparation {
-    /// Takes a stack in, outermost function first, and says whether it is between a request and the model. `requests`: it is
-    /// where a batch is requested. `knows_loader`: the thread has a loader of PyTorch; what was taken for a request before is
-    /// forgotten then, as what the loop goes through after its step is none beside a loader.
+    /// Adds a stack, outermost function first, and returns whether the thread may be making a batch. `requests`: it requests
+    /// one. `knows_loader`: it has a loader of PyTorch. When that becomes known, earlier requests are forgotten: a loop that
+    /// has a loader iterates over other things after its step, and these may have been taken for requests.
     pub(super) fn poll(&mut self, stack: &[Call], requests: bool, knows_loader: bool) -> bool {
         if knows_loader && !self.knows_loader {
             self.knows_loader = true;
@@ -126,7 +127,8 @@ impl Preparation {
         }
     }
 
-    /// Follows the stack while each function is where it first led to a model.
+    /// Follows the stack from outside while each function is at the place where it first led to a model. The first function
+    /// that is elsewhere decides.
     fn is_between(&self, stack: &[Call]) -> bool {
         for call in stack.iter().take(MAX_DEPTH) {
             let function = self.functions.get(&call.code);
@@ -149,15 +151,15 @@ impl Preparation {
 }
 
 impl Leads {
-    /// Returns the first and the last instruction that lead to a model or to training. `None` if that is not known, or if the
-    /// first leads to no model: then a model may be in what comes before.
+    /// Returns the first and the last instruction that lead to a model or to training. `None` if none is known, or if the
+    /// first leads to training without a model: a model that was not seen may run before it.
     fn computes(&self) -> Option<(usize, usize)> {
         let first = known(&self.computes, 1).min_by_key(|place| place.instruction)?;
         let last = known(&self.computes, 1).max_by_key(|place| place.instruction)?;
         first.model.then_some((first.instruction, last.instruction))
     }
 
-    /// Whether making samples is much of what the function is there for: then the rest of it is, too.
+    /// Whether the function is there to make samples: then so is the rest of its work.
     fn makes_samples(&self) -> bool {
         let only = self.requests.is_empty() && self.computes.is_empty();
         only && self.samples >= REQUESTS && self.others / MUCH <= self.samples

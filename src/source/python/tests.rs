@@ -225,12 +225,14 @@ fn ask(memory: Memory, minor: u64, heap: &Heap, rng: &mut Rng) {
     };
     let _ = reach.iterators(&frames);
     for frame in frames.iter().take(2) {
+        for iterator in frame.iterators(&memory, &mut Shapes::default()) {
+            RunElsewhere::default().contains(&memory, &mut walker, iterator);
+        }
         let _ = (
             frame.locals(&memory),
             frame.first_local(&memory),
             frame.is_in_for(&memory),
             frame.called(&memory),
-            frame.iterators(&memory, &mut Shapes::default()),
         );
         if let Ok(Some(within)) = WorkerLoop::of(memory, frame) {
             let _ = within.batch(None);
