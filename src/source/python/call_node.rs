@@ -91,7 +91,19 @@ impl CallNode {
 
     /// Whether a model is trained or run in it.
     pub(super) fn computes(&self) -> bool {
-        self.trains > 0 || self.runs_layer || self.is_at_least(RUNS_MODEL, self.runs_model)
+        self.trains() || self.runs_model()
+    }
+
+    pub(super) fn trains(&self) -> bool {
+        self.trains > 0
+    }
+
+    pub(super) fn runs_model(&self) -> bool {
+        self.runs_layer || self.is_at_least(RUNS_MODEL, self.runs_model)
+    }
+
+    pub(super) fn only_runs_model(&self) -> bool {
+        self.runs_model() && !self.trains()
     }
 
     pub(super) fn is_asking(&self) -> bool {

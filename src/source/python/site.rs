@@ -101,7 +101,7 @@ impl Sites {
         let called = path.get(at + 1).copied();
         match called {
             Some(called) if !self.nodes[called].asks() && may_be_other() => Site::Unknown,
-            _ if self.follows_step(found, called, stack[at - 1].instruction) => Site::Unknown,
+            _ if self.is_of_step(found, called, stack[at - 1].instruction) => Site::Unknown,
             _ => Site::Data,
         }
     }
@@ -137,10 +137,11 @@ impl Sites {
             .map(|child| &self.nodes[*child])
     }
 
-    /// Whether the loop, at instruction `here`, takes items of something after its step: it has asked for a batch and
-    /// trained or run a model on it, and does no more of that before its next request. Such items are probably not
-    /// batches, but results to evaluate, for example.
-    fn follows_step(&self, found: usize, called: Option<usize>, here: Option<usize>) -> bool {
+    /// Whether the loop, at instruction `here`, takes items of something within its step or after it. Within: it has run a
+    /// model, and trains without running another. After: it has asked for a batch and trained or run a model on it, and
+    /// does no more of that before its next request. Such items are probably not batches, but results to evaluate, for
+    /// example.
+    fn is_of_step(&self, found: usize, called: Option<usize>, here: Option<usize>) -> bool {
         let Some(here) = here else { return false };
         let others = || {
             let called = called.map(|called| &self.nodes[called]);
@@ -157,17 +158,24 @@ impl Sites {
                 others().filter(|child| child.pytorch > 0 || (child.is_asking() && child.asks()));
             asking.flat_map(CallNode::called_at)
         };
-        let computes = |after: usize, before: usize| {
-            let computing = others().filter(|child| child.computes());
-            let mut places = computing.flat_map(CallNode::called_at);
+        let any = |is: fn(&CallNode) -> bool, after: usize, before: usize| {
+            let such = others().filter(|child| is(child));
+            let mut places = such.flat_map(CallNode::called_at);
             places.any(|place| after < place && place < before)
         };
+        let end = usize::MAX;
+        if any(CallNode::only_runs_model, 0, here)
+            && any(CallNode::trains, here, end)
+            && !any(CallNode::runs_model, here, end)
+        {
+            return true;
+        }
         let hands_over = called.is_some_and(|called| called.hands_over > 0);
         let before = requests().filter(|place| *place < here).min();
         let after = requests().filter(|place| *place > here).min();
         let from = before.or_else(|| (self.pytorch && !hands_over && after.is_none()).then_some(0));
-        from.is_some_and(|from| computes(from, here))
-            && !computes(here, after.unwrap_or(usize::MAX))
+        from.is_some_and(|from| any(CallNode::computes, from, here))
+            && !any(CallNode::computes, here, after.unwrap_or(end))
     }
 
     /// Looks for the training loop along this path. The outermost loop replaces one within it that was found earlier.
@@ -737,6 +745,15 @@ mod tests {
         // The loop may request its batch last, unless its batches are known to come from a loader of PyTorch.
         assert_eq!(learned(false, &[train, ("mtgf", 3)]), [Step, Data]);
         assert_eq!(learned(true, &[train, ("mtgf", 3)]), [Step, Unknown]);
+        // Between a model and its training; but another model may run on it.
+        let model = ("mtvh", 2);
+        for within in ["mtgf", "mt!f", "mtqw"] {
+            let seen = learned(false, &[model, (within, 3), ("mtsb", 4)]);
+            assert_eq!(seen, [Step, Unknown, Step], "{within}");
+            let another = ("mtzh", 4);
+            let seen = learned(false, &[model, (within, 3), another, ("mtsb", 5)]);
+            assert_eq!(seen, [Step, Data, Step, Step], "{within}");
+        }
         // Another thread may take batches from that loader and hand them over here.
         assert_eq!(learned(true, &[train, ("mtgq", 3)]), [Step, Data]);
     }
