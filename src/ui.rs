@@ -198,7 +198,11 @@ pub fn choices(view: &View<'_>) -> Choices {
             Page::Tree => tree::lines(view),
             _ => Vec::new(),
         },
-        help_end: if view.state.help { help::end(view) } else { 0 },
+        end: match (view.state.page, view.attach) {
+            _ if view.state.help => Some(help::end(view)),
+            (Page::Detail, Attach::Attached | Attach::Ended) => detail::end(view),
+            _ => None,
+        },
     }
 }
 

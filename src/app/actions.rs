@@ -71,12 +71,8 @@ impl App {
             (Action::LeapForward, _) => self.seek(Seek::Seconds(LEAP)),
             (Action::StepBack, _) => self.seek(Seek::Previous),
             (Action::StepForward, _) => self.seek(Seek::Next),
-            (Action::ToBegin, _) if self.state.help => self.look(|state, _| state.scroll = 0),
-            (Action::ToEnd, _) if self.state.help => {
-                self.look(|state, choices| state.scroll = choices.help_end)
-            }
-            (Action::ToBegin, _) => self.seek(Seek::Begin),
-            (Action::ToEnd, _) => self.seek(Seek::End),
+            (Action::ToBegin, _) => self.jump(Seek::Begin),
+            (Action::ToEnd, _) => self.jump(Seek::End),
 
             (Action::Save, _) => vec![Effect::Save],
             (Action::Copy, _) => self.copy(),
@@ -207,6 +203,15 @@ impl App {
             return vec![];
         }
         self.state.paused = self.past.state().is_some();
+        vec![Effect::Draw]
+    }
+
+    /// Scrolls the help or a page to its start or end; otherwise seeks.
+    fn jump(&mut self, seek: Seek) -> Vec<Effect> {
+        let Some(end) = ui::choices(&self.view()).end else {
+            return self.seek(seek);
+        };
+        self.state.scroll = if seek == Seek::Begin { 0 } else { end };
         vec![Effect::Draw]
     }
 

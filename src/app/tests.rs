@@ -196,6 +196,32 @@ fn home_and_end_scroll_the_help() {
     assert!(!app.state.paused, "the job's past is not shown");
 }
 
+#[test]
+fn pages_of_details_stop_at_their_end() {
+    let mut app = watched(20);
+    app.drawn = Rect::new(0, 0, 60, 10);
+    let scroll = |app: &mut App, action| {
+        assert_eq!(app.act(action), [Effect::Draw]);
+        app.state.scroll
+    };
+    for panel in [
+        Panel::Verdict,
+        Panel::Pipeline,
+        Panel::Gpu,
+        Panel::Workers,
+        Panel::Disk,
+    ] {
+        app.state.focus_on(panel);
+        assert_eq!(scroll(&mut app, Action::Select), 0);
+        let end = scroll(&mut app, Action::ToEnd);
+        assert!(end > 0 || panel == Panel::Gpu, "{panel:?}");
+        assert_eq!(scroll(&mut app, Action::PageDown), end, "{panel:?}");
+        assert_eq!(scroll(&mut app, Action::ToBegin), 0);
+        app.act(Action::Cancel);
+    }
+    assert!(!app.state.paused, "the job's past is not shown");
+}
+
 #[tokio::test(start_paused = true)]
 async fn keys_that_wait_go_into_one_frame() {
     let mut session = session(None, async |script| {

@@ -19,15 +19,26 @@ use super::state::Panel;
 use super::{View, footer, header, panel};
 use crate::config::Role::{Dim, Title};
 
+/// Returns what a page shows on lines of this width.
+type PageContent = fn(&View<'_>, u16) -> Content;
+
 /// Draws what surrounds a page, and returns the area in between.
 pub(super) fn draw_frame(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> Rect {
-    let mut body = area;
-    header::draw(view, frame, take(&mut body, 1));
-    let sentence = take(&mut body, 1).inner(Margin::new(1, 0));
+    let [top, sentence, last, body] = parts(area);
+    header::draw(view, frame, top);
+    let sentence = sentence.inner(Margin::new(1, 0));
     let first = super::verdict::first_line(view, sentence.width);
     panel::write(frame, sentence, vec![first]);
-    footer::draw(view, frame, take_last(&mut body, 1));
+    footer::draw(view, frame, last);
     body
+}
+
+/// Returns the lines of the header, of the verdict and of the keys, and the area in between.
+fn parts(area: Rect) -> [Rect; 4] {
+    let mut body = area;
+    let (top, sentence) = (take(&mut body, 1), take(&mut body, 1));
+    let last = take_last(&mut body, 1);
+    [top, sentence, last, body]
 }
 
 /// Draws the page of the focused panel; one without a page shows what `same` returns, on more lines.
@@ -39,19 +50,50 @@ pub(super) fn draw(
 ) {
     let body = draw_frame(view, frame, area);
     let border = layout::border(area);
-    let content: fn(&View<'_>, u16) -> Content = match view.state.focus {
-        Panel::Verdict => verdict::content,
-        Panel::Pipeline => rank::content,
-        Panel::Gpu => gpu::content,
-        Panel::Workers => worker::content,
-        Panel::Disk => disk::content,
-        panel => return panel::draw(view, frame, body, border, panel, same),
-    };
-    page(view, frame, body, border, content);
+    match content(view.state.focus) {
+        Some(content) => page(view, frame, body, border, content),
+        None => panel::draw(view, frame, body, border, view.state.focus, same),
+    }
+}
+
+/// Returns what the page of a panel shows; `None` for one without a page.
+fn content(panel: Panel) -> Option<PageContent> {
+    match panel {
+        Panel::Verdict => Some(verdict::content),
+        Panel::Pipeline => Some(rank::content),
+        Panel::Gpu => Some(gpu::content),
+        Panel::Workers => Some(worker::content),
+        Panel::Disk => Some(disk::content),
+        Panel::Timeline | Panel::History | Panel::Log => None,
+    }
+}
+
+/// Returns the first visible line when the page of the focused panel is scrolled to its end; `None` for one without a
+/// page.
+pub(super) fn end(view: &View<'_>) -> Option<usize> {
+    let [.., body] = parts(view.screen);
+    let content = content(view.state.focus)?;
+    Some(end_of_page(
+        view,
+        body,
+        layout::border(view.screen),
+        content,
+    ))
+}
+
+/// Returns the same for a page of this content.
+pub(super) fn end_of_page(
+    view: &View<'_>,
+    body: Rect,
+    border: BorderStyle,
+    content: PageContent,
+) -> usize {
+    let (width, height) = room(body, border);
+    content(view, width).lines.len().saturating_sub(height)
 }
 
 /// Returns how wide the lines of a page are, and how many fit.
-pub(super) fn room(body: Rect, border: BorderStyle) -> (u16, usize) {
+fn room(body: Rect, border: BorderStyle) -> (u16, usize) {
     // Columns that a box or a margin takes on either side.
     let (sides, ends) = match border {
         BorderStyle::Boxed => (4, 2),
@@ -67,7 +109,7 @@ pub(super) fn page(
     frame: &mut Frame<'_>,
     body: Rect,
     border: BorderStyle,
-    content: fn(&View<'_>, u16) -> Content,
+    content: PageContent,
 ) {
     let (width, room) = room(body, border);
     let Content {

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::detail::figures::heading;
-use super::detail::{page, room};
+use super::detail::{end_of_page, page};
 use super::glyphs::doing;
 use super::layout::{BorderStyle, take_last};
 use super::panel::{Content, side_by_side, stacked};
@@ -71,7 +71,6 @@ const MEANINGS: [(Role, &str); 8] = [
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let (body, last, border) = place(area);
-    let content = |view: &View<'_>, width| Content::new("help", "", lines(view, width));
     page(view, frame, body, border, content);
     footer::draw(view, frame, last);
 }
@@ -87,8 +86,11 @@ fn place(area: Rect) -> (Rect, Rect, BorderStyle) {
 /// Returns the first visible line of the help when it is scrolled to its end.
 pub(super) fn end(view: &View<'_>) -> usize {
     let (body, _, border) = place(view.screen);
-    let (width, height) = room(body, border);
-    lines(view, width).len().saturating_sub(height)
+    end_of_page(view, body, border, content)
+}
+
+fn content(view: &View<'_>, width: u16) -> Content {
+    Content::new("help", "", lines(view, width))
 }
 
 /// Returns the lines of the help, in two columns if there is room.

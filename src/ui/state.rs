@@ -72,8 +72,8 @@ pub struct Choices {
     pub gpus: usize,
     /// Lines of the tree, from the top, each with the effect of choosing it; empty while another page is shown.
     pub tree: Vec<(Node, Option<Toggle>)>,
-    /// The first visible line at the end of the help.
-    pub help_end: usize,
+    /// The first visible line at the end of the help or of a page; `None` = neither is shown.
+    pub end: Option<usize>,
 }
 
 /// The columns that the keys sort the worker table by, after the workers' numbers.
@@ -315,12 +315,9 @@ impl UiState {
         } else if marks && self.focus == Panel::Gpu && choices.gpus > 1 {
             self.gpu = moved(self.gpu).min(choices.gpus - 1);
         } else {
-            let end = if self.help {
-                choices.help_end
-            } else {
-                usize::MAX
-            };
-            self.scroll = moved(self.scroll).min(end);
+            // What is shown may have become shorter since.
+            let end = choices.end.unwrap_or(usize::MAX);
+            self.scroll = moved(self.scroll.min(end)).min(end);
         }
     }
 }
@@ -338,7 +335,7 @@ mod tests {
             workers: [3, 0, 2, 1].map(|id| (0, id)).to_vec(),
             gpus: 2,
             tree: Vec::new(),
-            help_end: 25,
+            end: Some(25),
         }
     }
 
@@ -394,6 +391,17 @@ mod tests {
         );
         assert_eq!(down.scroll, 25);
         assert_eq!(after(&down, &[UiState::up]).scroll, 24);
+    }
+
+    #[test]
+    fn what_became_shorter_scrolls_from_its_new_end() {
+        let page = UiState {
+            page: Page::Detail,
+            focus: Panel::Disk,
+            scroll: 90,
+            ..UiState::default()
+        };
+        assert_eq!(after(&page, &[UiState::up]).scroll, 24);
     }
 
     #[test]
