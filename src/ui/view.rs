@@ -211,11 +211,7 @@ impl<'a> View<'a> {
 
     /// Returns the device that the shown rank reports; `None` if the driver lists it anyway.
     pub(super) fn device(&self) -> Option<&'a DeviceRates> {
-        let device = self.rank()?.device.as_ref()?;
-        let name = device.name.as_deref()?;
-        let mut gpus = self.gpus().iter();
-        let shown = gpus.any(|gpu| gpu.now.name.as_deref() == Some(name));
-        (!shown).then_some(device)
+        self.rank()?.device_beside(self.gpus())
     }
 
     /// Returns the same if the driver shows no GPU, so that the device takes its place.

@@ -208,6 +208,11 @@ impl<'a> Context<'a> {
         (!read).then(|| busy.complement())
     }
 
+    /// Returns what its idle share is of: a device that only the job's reports show need not be a GPU.
+    pub(super) fn device_word(&self) -> &'static str {
+        self.reported_idle().map_or("GPU", |_| "device")
+    }
+
     /// Returns the GPU that the idle share is based on, if it is a single whole GPU, read from the driver and not used by
     /// another process.
     pub(super) fn gpu(&self) -> Option<&'a GpuRates> {

@@ -184,7 +184,8 @@ fn overlap(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
         Kind::Balanced | Kind::HostBound if waited.0 >= MODERATE => part.0 < MAJORITY,
         _ => return None,
     };
-    let text = format!("GPU idle during {part} of the trainer's waits");
+    let device = context.device_word();
+    let text = format!("{device} idle during {part} of the trainer's waits");
     Some(Evidence::new("overlap", supports, part.0, MAJORITY, text))
 }
 

@@ -131,11 +131,11 @@ fn gpu(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
         Kind::ComputeBound | Kind::Balanced => !much,
         _ => return None,
     };
-    let text = if context.reported_idle().is_some() {
-        format!("device idle {idle} of the time, as the job reports")
-    } else {
-        format!("GPU idle {idle} of the time")
-    };
+    let device = context.device_word();
+    let source = context
+        .reported_idle()
+        .map_or("", |_| ", as the job reports");
+    let text = format!("{device} idle {idle} of the time{source}");
     Some(Evidence::new("gpu-idle", supports, idle.0, HIGH, text))
 }
 
@@ -145,7 +145,9 @@ pub(super) fn at_most_lost(context: &Context<'_>) -> Option<Evidence> {
     let alone =
         context.job.ranks.len() == 1 && context.rank.world_size.is_none_or(|size| size == 1);
     let idle = context.gpu_idle().filter(|idle| alone && idle.0 < HIGH)?;
-    let text = format!("GPU idle {idle} of the time: no more than that is lost waiting for data");
+    let device = context.device_word();
+    let text =
+        format!("{device} idle {idle} of the time: no more than that is lost waiting for data");
     Some(Evidence::new("gpu-idle", false, idle.0, HIGH, text))
 }
 

@@ -127,7 +127,12 @@ impl Verdict {
         let idle = percent(self.gpu_idle);
         let waits = percent(self.wait.map(|wait| wait.share));
         let lost = percent(self.stall.or(self.wait).map(|lost| lost.share));
-        let seen = rates.is_some_and(|rates| !rates.gpus.is_empty());
+        let seen = rates.is_some_and(|rates| {
+            let job = rates.job.as_ref();
+            let rank = job.zip(self.rank_key).and_then(|(job, key)| job.rank(key));
+            let other = rank.and_then(|rank| rank.device_beside(&rates.gpus));
+            !rates.gpus.is_empty() && other.is_none()
+        });
         let what = if seen { "GPU" } else { "device" };
         [
             format!(

@@ -236,6 +236,33 @@ fn a_step_in_which_the_device_idles_is_not_called_computing() {
 }
 
 #[test]
+fn a_simulated_device_is_not_called_a_gpu() {
+    let mut scene = builtin();
+    let wide = text(&scene, 200, 60);
+    assert!(
+        wide.contains(" device 38 ms ") && !wide.contains(" GPU 38 ms "),
+        "{wide}"
+    );
+    let judged = scene.verdict.as_mut().expect("starved");
+    judged.gpu_idle = Some(Share(0.63));
+    let page = opened(scene, Panel::Verdict);
+    let terminal = screen(&page, 120, 40);
+    find(&terminal, "device     simulated, idle 63 % of the time");
+    // Beside a GPU that it does not use.
+    let mut beside = starved();
+    beside.each_job(|job| {
+        job.ranks[0].device = Some(DeviceRates {
+            name: Some("simulated".to_owned()),
+            busy: Some(Share(0.37)),
+            ..DeviceRates::default()
+        });
+    });
+    let judged = beside.verdict.as_mut().expect("starved");
+    (judged.kind, judged.rank_key) = (Kind::HostBound, Some(support::scene::key(48213)));
+    find(&screen(&beside, 120, 40), "HOST-BOUND  device idle 63 %");
+}
+
+#[test]
 fn a_trainer_that_waits_for_events_is_not_called_computing() {
     let idle = |share| {
         vec![Activity {

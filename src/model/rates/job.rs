@@ -12,8 +12,8 @@ use crate::model::rates::reported::Grown;
 use crate::model::rates::tally::time;
 use crate::model::rates::time_on_data::TimeOnData;
 use crate::model::rates::{
-    Activity, CgroupRates, DeviceRates, Estimate, GilRates, IoRates, JobRates, LoaderRates,
-    RankRates, StepRates, estimate, loader, polled_wait, tally,
+    Activity, CgroupRates, DeviceRates, Estimate, GilRates, GpuRates, IoRates, JobRates,
+    LoaderRates, RankRates, StepRates, estimate, loader, polled_wait, tally,
 };
 use crate::model::usage::{CPU, Counts, Delta, RCHAR, READ, Usage};
 use crate::model::window::{RankSums, WindowSums};
@@ -327,6 +327,14 @@ impl JobRates {
 }
 
 impl RankRates {
+    /// Returns the device that it reports by name; `None` if the driver lists it among its `gpus`.
+    pub fn device_beside(&self, gpus: &[GpuRates]) -> Option<&DeviceRates> {
+        let device = self.device.as_ref()?;
+        let name = device.name.as_deref()?;
+        let listed = |gpu: &GpuRates| gpu.now.name.as_deref() == Some(name);
+        (!gpus.iter().any(listed)).then_some(device)
+    }
+
     /// Returns the share of the time in an event loop, in no function of the program: the main thread does not train there.
     pub fn idle(&self) -> Share {
         idle(&self.not_data)

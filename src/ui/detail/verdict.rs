@@ -104,13 +104,21 @@ fn figures(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>>
             known(workers.cpu_allows)
         )
     });
+    // The verdict rests on the device of the job's reports where the driver shows none; it may be a simulated one.
+    let reported = view.device().map(|device| device.name.as_deref());
+    let reported = reported.or(view.gpus().is_empty().then_some(None));
+    let idle = verdict.gpu_idle.map(|idle| format!("{idle} of the time"));
+    let idle = match (reported, idle) {
+        (Some(name), Some(idle)) => {
+            let name = name.unwrap_or("a device");
+            ("device", Some(format!("{name}, idle {idle}")))
+        }
+        (_, idle) => ("GPU idle", idle),
+    };
     let figures = [
         ("lost", verdict.stall.map(between)),
         ("waits", verdict.wait.map(between)),
-        (
-            "GPU idle",
-            verdict.gpu_idle.map(|idle| format!("{idle} of the time")),
-        ),
+        idle,
         (
             "rests on",
             Some(format!("{batches} in {}", format::span(verdict.seconds))),

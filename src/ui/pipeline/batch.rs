@@ -165,7 +165,7 @@ fn steps(view: &View<'_>, rank: &RankRates) -> Vec<BarPart> {
     let of_step = [
         (Cpu, "host", step - busy - copying),
         (Full, "copy", copying),
-        (Compute, "GPU", busy),
+        (Compute, view.device().map_or("GPU", |_| "device"), busy),
     ];
     parts.extend(of_step.map(|(paint, word, share)| {
         let took = format::millis(Some(share * whole));
