@@ -12,7 +12,6 @@ use crate::error::{Hinted, write_error};
 use crate::job::{Candidate, Target};
 use crate::output;
 use crate::record::{Recording, SOURCE};
-use crate::report::Report;
 use crate::sample::Sample;
 use crate::source::Source;
 use crate::source::gpu::SELECTION;
@@ -91,7 +90,11 @@ impl Observer {
             (before != job.key).then(|| format!("now watching pid {}: {}", job.key.pid, command()))
         });
         if let Some(another) = another.filter(|_| !self.how.once && !self.how.json) {
-            writeln!(out, "{}  {another}", output::time(at.as_secs_f64()))?;
+            writeln!(
+                out,
+                "{}  {another}",
+                output::time(at.as_secs_f64(), self.interval)
+            )?;
         }
         let ended = sample.job.as_ref().filter(|job| job.ended);
         let ended = ended.map(|job| job.key);
@@ -129,10 +132,16 @@ impl Observer {
     /// # Errors
     /// Returns an error if `out` cannot be written to.
     pub fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
-        match self.engine.state().report() {
-            Some(report) => write(out, self.how, &report),
-            None => Ok(()),
+        let Some(report) = self.engine.state().report() else {
+            return Ok(());
+        };
+        match (self.how.json, self.how.once) {
+            (true, true) => output::json::page(out, &report)?,
+            (true, false) => output::json::line(out, &report)?,
+            (false, true) => out.write_all(output::text(&report).as_bytes())?,
+            (false, false) => writeln!(out, "{}", output::line(&report, self.interval))?,
         }
+        out.flush()
     }
 
     /// Whether there is something to report.
@@ -255,16 +264,6 @@ pub fn observe_again(
     }
     all_written(written)?;
     Ok(observer.kind())
-}
-
-fn write(out: &mut impl Write, how: Observation, report: &Report) -> std::io::Result<()> {
-    match (how.json, how.once) {
-        (true, true) => output::json::page(out, report)?,
-        (true, false) => output::json::line(out, report)?,
-        (false, true) => out.write_all(output::text(report).as_bytes())?,
-        (false, false) => writeln!(out, "{}", output::line(report))?,
-    }
-    out.flush()
 }
 
 #[cfg(test)]

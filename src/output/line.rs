@@ -3,15 +3,17 @@
 //! Waits, steps and batches cover the verdict's window, since an interval may contain less than a batch; all other
 //! figures cover the last interval. Figures of a rank are those of the rank that the verdict is about.
 
+use std::time::Duration;
+
 use super::format::{batches_per_second, bytes_per_second, ms, percent, ready};
 use crate::report::{Headline, Report};
 use crate::units::known;
 
 /// Returns the line of an interval:
 /// `12 s  wait 63 %  queue 0.4 of 8  step 38 ms  9.7 batches/s  gpu 37 %  disk 212 MB/s  DATA-BOUND ...`
-pub(crate) fn line(report: &Report) -> String {
+pub(crate) fn line(report: &Report, interval: Duration) -> String {
     let latest = &report.latest;
-    let at = time(latest.at_seconds.unwrap_or_default());
+    let at = time(latest.at_seconds.unwrap_or_default(), interval);
     let Some(job) = &report.job else {
         return format!("{at}  {}", no_job(report));
     };
@@ -40,11 +42,9 @@ pub(crate) fn line(report: &Report) -> String {
     )
 }
 
-/// Formats a time: `12 s`, or `0.2 s` if it is not a whole number of seconds.
-pub(crate) fn time(seconds: f64) -> String {
-    const ON_TIME: f64 = 0.05;
-    let whole = (seconds - seconds.round()).abs() < ON_TIME;
-    let decimals = usize::from(!whole);
+/// Returns `12 s`; `12.0 s` where the interval is no whole number of seconds. A sample that comes late does not matter.
+pub(crate) fn time(seconds: f64, interval: Duration) -> String {
+    let decimals = usize::from(interval.subsec_nanos() > 0);
     format!("{seconds:.decimals$} s")
 }
 

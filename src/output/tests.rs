@@ -1,7 +1,11 @@
+use std::time::Duration;
+
 use super::*;
 use crate::report::tests::literals::{candidate, empty_report, full_report, rich_report};
 use crate::report::{Gap, Missing, Report};
 use crate::units::{Pid, Share};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn the_text_opens_with_the_verdict_and_its_reasons() {
@@ -87,7 +91,7 @@ fn the_text_names_the_jobs_to_choose_from_and_no_gap_twice() {
 #[test]
 fn a_line_has_waits_and_steps_of_the_window_and_else_the_figures_of_its_interval() {
     assert_eq!(
-        line(&full_report()),
+        line(&full_report(), SECOND),
         "7 s  wait 60 %  queue 0.5 of 4  step 40 ms  10.0 batches/s  gpu 40 %  disk 60.0 MB/s  \
          DATA-BOUND (CPU preprocessing)  94 % sure"
     );
@@ -96,16 +100,20 @@ fn a_line_has_waits_and_steps_of_the_window_and_else_the_figures_of_its_interval
     short.latest.wait_share = Some(Share::ONE);
     short.latest.step.step_ms = None;
     short.latest.step.batches_per_s = Some(0.0);
-    assert_eq!(line(&short), line(&full_report()));
-    assert_eq!(line(&empty_report()), "0 s  no training job yet");
-    for (at, said) in [
-        (0.1, "0.1 s"),
-        (0.96, "1 s"),
-        (2.004, "2 s"),
-        (7.5, "7.5 s"),
+    assert_eq!(line(&short, SECOND), line(&full_report(), SECOND));
+    assert_eq!(line(&empty_report(), SECOND), "0 s  no training job yet");
+    // A sample that comes late is written as the others are.
+    for (at, interval_ms, said) in [
+        (0.1, 100, "0.1 s"),
+        (0.96, 1000, "1 s"),
+        (2.004, 1000, "2 s"),
+        (25.07, 1000, "25 s"),
+        (7.5, 500, "7.5 s"),
+        (8.0, 500, "8.0 s"),
     ] {
         short.latest.at_seconds = Some(at);
-        assert!(line(&short).starts_with(&format!("{said}  wait")), "{at}");
+        let line = line(&short, Duration::from_millis(interval_ms));
+        assert!(line.starts_with(&format!("{said}  wait")), "{line}");
     }
     let mut unknown = full_report();
     let headline = &mut unknown.verdict.headline;
@@ -113,7 +121,7 @@ fn a_line_has_waits_and_steps_of_the_window_and_else_the_figures_of_its_interval
     headline.loss =
         ["the evidence is inconclusive", "not enough can be seen", ""].map(str::to_owned);
     (headline.cause, headline.certainty) = (None, None);
-    let said = line(&unknown);
+    let said = line(&unknown, SECOND);
     assert!(
         said.ends_with("  UNKNOWN  not enough can be seen"),
         "{said}"
@@ -125,12 +133,12 @@ fn a_line_has_waits_and_steps_of_the_window_and_else_the_figures_of_its_interval
         hint: String::new(),
     });
     assert_eq!(
-        line(&none),
+        line(&none, SECOND),
         "0 s  no training job yet: no Python was seen below the command"
     );
     none.candidates = [7, 9].map(candidate).to_vec();
     assert_eq!(
-        line(&none),
+        line(&none, SECOND),
         "0 s  several training jobs; choose one: pipetop 7 or 9"
     );
 }
@@ -144,7 +152,7 @@ fn a_line_is_about_the_rank_of_the_verdict() {
     ranks[0].rank = Some(1);
     report.verdict.pid = Some(ranks[0].pid);
     ranks.insert(0, fed);
-    let line = line(&report);
+    let line = line(&report, SECOND);
     assert!(line.starts_with("7 s  rank 1  wait 60 %  "), "{line}");
 }
 
@@ -153,7 +161,7 @@ fn the_end_of_the_job_is_in_line_and_text() {
     let mut report = full_report();
     report.job.as_mut().unwrap().ended = true;
     assert_eq!(
-        line(&report),
+        line(&report, SECOND),
         "7 s  the job has ended; last verdict: DATA-BOUND (CPU preprocessing)  94 % sure"
     );
     let text = text(&report);
