@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde_saphyr::{Error, Location};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
@@ -51,14 +52,8 @@ impl WebConfig {
     /// Returns an error if a file cannot be read or used, or if other users can read a secret in it.
     pub(super) fn read(path: &Path) -> Result<Self, Hinted> {
         let (bytes, mode) = read(path)?;
-        let content: Option<WebConfigFile> = serde_saphyr::from_slice(&bytes).map_err(|error| {
-            // The error must not quote lines of the file: they hold secrets.
-            let error = error.without_snippet().to_string();
-            let error = error.lines().next().unwrap_or_default().to_owned();
-            let hint = "of Prometheus' web configuration, `tls_server_config` (`cert_file`, `key_file`) and \
-                        `basic_auth_users` are supported";
-            Hinted::new(format!("{}: {error}", path.display()), hint)
-        })?;
+        let content: Option<WebConfigFile> =
+            serde_saphyr::from_slice(&bytes).map_err(|error| malformed(path, &bytes, &error))?;
         let content = content.unwrap_or_default();
         if !content.basic_auth_users.is_empty() {
             secret(path, mode, "passwords")?;
@@ -76,6 +71,53 @@ impl WebConfig {
             users,
         })
     }
+}
+
+/// Says what is wrong with the file, in plain words instead of the parser's. Must not quote values: they are secrets.
+fn malformed(path: &Path, bytes: &[u8], error: &Error) -> Hinted {
+    const FIELDS: &str = "of Prometheus' web configuration, `tls_server_config` (`cert_file`, `key_file`) and \
+                          `basic_auth_users` (`USER: HASH`) are supported";
+    let at = error.location();
+    let place = at.map_or_else(String::new, |at| format!(": line {}", at.line()));
+    let key = at.and_then(|at| key_of(bytes, at));
+    let (what, hint) = match (error.without_snippet(), key) {
+        (Error::SerdeUnknownField { field, .. }, _) => (format!("unknown field `{field}`"), FIELDS),
+        (Error::SerdeMissingField { field, .. }, _) => {
+            (format!("field `{field}` is missing"), FIELDS)
+        }
+        (Error::DuplicateMappingKey { key: Some(key), .. }, _) => {
+            (format!("`{key}` is there twice"), "leave one of them")
+        }
+        (Error::Unexpected { .. } | Error::NullIntoString { .. }, Some(key)) => {
+            (format!("unexpected value of `{key}`"), FIELDS)
+        }
+        (Error::Unexpected { .. }, None) => ("expected fields with values".to_owned(), FIELDS),
+        (Error::InvalidUtf8Input, _) => ("not a text file".to_owned(), FIELDS),
+        _ => (
+            "not valid YAML".to_owned(),
+            "indent with spaces, close quotes and brackets, and put values with special characters in quotes",
+        ),
+    };
+    Hinted::new(format!("{}{place}: {what}", path.display()), hint)
+}
+
+/// Returns the key whose value stands at a place of the file.
+fn key_of(bytes: &[u8], at: Location) -> Option<&str> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let line = text
+        .lines()
+        .nth(usize::try_from(at.line()).ok()?.checked_sub(1)?)?;
+    let column = usize::try_from(at.column()).ok()?.checked_sub(1)?;
+    let (end, _) = line.char_indices().nth(column).unwrap_or((line.len(), ' '));
+    let (before, rest) = line.split_at(end);
+    // A value that is missing is at the colon.
+    let key = before.trim_end();
+    let key = key
+        .strip_suffix(':')
+        .or_else(|| rest.starts_with(':').then_some(key))?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.@".contains(c);
+    let key = key.rsplit(|c| !is_name(c)).next()?;
+    (!key.is_empty()).then_some(key)
 }
 
 fn read(path: &Path) -> Result<(Vec<u8>, u32), Hinted> {
@@ -128,4 +170,64 @@ fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, Hinted> {
         });
     let config = config.map_err(|error| wrong(key, &error))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_said_in_plain_words_and_quotes_no_value() {
+        for (text, said) in [
+            (
+                "http_server_config: {}",
+                "line 1: unknown field `http_server_config`",
+            ),
+            (
+                "tls_server_config:\n  cert_file: secret\n",
+                "line 2: field `key_file` is missing",
+            ),
+            (
+                "basic_auth_users: secret",
+                "line 1: unexpected value of `basic_auth_users`",
+            ),
+            (
+                "basic_auth_users: {anna: [secret]}",
+                "line 1: unexpected value of `anna`",
+            ),
+            (
+                "basic_auth_users:\n  anna:\n",
+                "line 2: unexpected value of `anna`",
+            ),
+            (
+                "basic_auth_users:\n  b: x\n  b: secret\n",
+                "line 3: `b` is there twice",
+            ),
+            ("secret", "line 1: expected fields with values"),
+            ("- secret", "line 1: expected fields with values"),
+            (
+                "basic_auth_users:\n\tanna: secret\n",
+                "line 2: not valid YAML",
+            ),
+            (
+                "basic_auth_users:\n  anna: \"secret\n",
+                "line 2: not valid YAML",
+            ),
+            ("basic_auth_users: *secret", "line 1: not valid YAML"),
+            ("\u{0}", ": not valid YAML"),
+        ] {
+            let error = serde_saphyr::from_slice::<Option<WebConfigFile>>(text.as_bytes());
+            let error = error.err().expect("it is wrong");
+            let Hinted { message, hint, .. } =
+                malformed(Path::new("web.yml"), text.as_bytes(), &error);
+            assert!(message.ends_with(said), "{message}");
+            assert!(
+                !message.contains("secret") && !hint.contains("secret"),
+                "{message}"
+            );
+        }
+        let error = serde_saphyr::from_slice::<Option<WebConfigFile>>(b"\xff").err();
+        let wrong = malformed(Path::new("web.yml"), b"\xff", &error.expect("it is wrong"));
+        assert_eq!(wrong.message, "web.yml: not a text file");
+    }
 }
