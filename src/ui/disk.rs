@@ -135,13 +135,17 @@ fn read(workers: &[WorkerRates]) -> impl Iterator<Item = f64> {
     workers.iter().filter_map(|worker| Some(worker.read?.0))
 }
 
-/// `workers  53 MB/s each`, or from least to most where they differ.
+/// `workers  53 MB/s each`, `worker  53 MB/s`, or from least to most where they differ.
 fn workers_line(workers: &[WorkerRates], mut row: LineBuilder<'_>) -> Option<Line<'static>> {
     let rates = sorted(read(workers));
     let (low, high) = (*rates.first()?, *rates.last()?);
-    row.padded(Dim, "workers", 8).text(Dim, " read");
+    let (name, each) = match workers.len() {
+        1 => ("worker", ""),
+        _ => ("workers", " each"),
+    };
+    row.padded(Dim, name, 8).text(Dim, " read");
     row.right(Read, &format::rate(mean(rates)), 9)
-        .text(Dim, " each");
+        .text(Dim, each);
     if high > low * 1.2 + 1000.0 {
         let ends = format!(
             "{} to {}",

@@ -263,6 +263,18 @@ fn a_simulated_device_is_not_called_a_gpu() {
 }
 
 #[test]
+fn one_worker_is_not_spoken_of_as_several() {
+    let mut scene = starved();
+    find(&screen(&scene, 120, 40), "MB/s each");
+    scene.each_job(|job| job.ranks[0].loaders[0].workers.truncate(1));
+    let text = text(&scene, 120, 40);
+    assert!(
+        text.contains(" worker   read") && !text.contains(" each"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_trainer_that_waits_for_events_is_not_called_computing() {
     let idle = |share| {
         vec![Activity {
