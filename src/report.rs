@@ -33,8 +33,8 @@ pub use crate::sample::{
 pub use crate::verdict::{Cause, Headline, Kind, Level, Limit, Missing, WorkerAdvice};
 pub use gpu::{GpuInstanceReport, GpuProcessReport, GpuReport, SwingReport, XidReport};
 pub use job::{
-    ActivityReport, DeviceReport, JobReport, LoadReport, LoaderReport, QueueReport, RankReport,
-    StepReport, WorkerReport,
+    ActivityReport, DeviceReport, JobReport, LoadReport, LoaderReport, OtherLoaderReport,
+    QueueReport, RankReport, StepReport, WorkerReport,
 };
 pub use machine::{DiskReport, HostReport, PressureReport};
 pub use verdict::{

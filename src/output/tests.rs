@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::report::tests::literals::{candidate, empty_report, full_report, rich_report};
-use crate::report::{Gap, Missing, Report};
+use crate::report::{Gap, Missing, OtherLoaderReport, Report};
 use crate::units::{Pid, Share};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -166,6 +166,39 @@ fn the_end_of_the_job_is_in_line_and_text() {
     );
     let text = text(&report);
     assert!(text.lines().next().unwrap().ends_with("  ended"), "{text}");
+}
+
+#[test]
+fn the_text_tells_the_step_of_a_validation_from_that_of_the_training() {
+    let mut report = full_report();
+    let rank = &mut report.job.as_mut().unwrap().ranks[0];
+    let own = rank.loader.as_mut().unwrap();
+    own.step_ms = Some(40.0);
+    let mut other = own.clone();
+    (other.validates, other.step_ms) = (true, Some(12.0));
+    (other.number, other.batches_per_s) = (Some(2), Some(5.0));
+    rank.other_loaders.push(OtherLoaderReport {
+        loader: other,
+        workers: vec![],
+        queue: None,
+    });
+    let text = text(&report);
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("loader"))
+        .collect();
+    let [training, validation] = lines[..] else {
+        panic!("{text}");
+    };
+    assert!(
+        training.ends_with("   10.0 batches/s   step 40 ms"),
+        "{text}"
+    );
+    let end = "   validation   5.0 batches/s   step 12 ms";
+    assert!(
+        validation.starts_with("loader 2") && validation.ends_with(end),
+        "{text}"
+    );
 }
 
 #[test]

@@ -99,7 +99,13 @@ fn loader(loader: &LoaderReport, several: bool) -> String {
     let name = number.map_or_else(|| "loader".to_owned(), |number| format!("loader {number}"));
     let mut parts = vec![settings(loader)];
     if several {
+        parts.extend(loader.validates.then(|| "validation".to_owned()));
         parts.push(format::batches_per_second(loader.batches_per_s));
+        parts.extend(
+            loader
+                .step_ms
+                .map(|step| format!("step {}", format::ms(Some(step)))),
+        );
         parts.extend(loader.wait_share.map(|wait| format!("wait {wait}")));
     }
     entry(&name, &parts.join("   "))

@@ -106,6 +106,14 @@ pub struct LoaderReport {
     #[serde(default)]
     #[schemars(range(min = 0.0))]
     pub batches_per_s: Option<f64>,
+    /// Time between two of its batches minus the wait in milliseconds, while the trainer goes through its data. null: the
+    /// trainer does not go through the data of several loaders in turn.
+    #[serde(default)]
+    #[schemars(range(min = 0.0))]
+    pub step_ms: Option<f64>,
+    /// It goes through data that is not trained on.
+    #[serde(default)]
+    pub validates: bool,
 }
 
 /// A loader of a rank other than the one that represents it.
@@ -267,6 +275,8 @@ impl LoaderReport {
             settings: loader.settings.clone(),
             wait_share: loader.wait.map(share),
             batches_per_s: number(loader.batches_per_s, 3),
+            step_ms: number(loader.step_ms, 3),
+            validates: loader.validates,
         }
     }
 }

@@ -132,6 +132,9 @@ fn loader_line(view: &View<'_>, loader: &LoaderRates, width: u16, wide: bool) ->
     row.text(Role::Focus, if shown { view.glyphs().mark } else { " " })
         .text(Dim, &format!(" {}  ", loader.title()))
         .text(Text, &workers);
+    if loader.validates {
+        row.item(2, &[(Dim, "validation")]);
+    }
     if let Some(wait) = loader.wait {
         row.figure(2, "wait ", &wait.to_string());
     }
@@ -142,6 +145,9 @@ fn loader_line(view: &View<'_>, loader: &LoaderRates, width: u16, wide: bool) ->
             (Dim, " batches/s"),
         ],
     );
+    if let Some(step) = loader.step_ms {
+        row.figure(2, "step ", &format::millis(Some(step)));
+    }
     if let Some(queue) = loader.queue {
         queue_item(&mut row, queue);
     }

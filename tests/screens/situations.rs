@@ -12,7 +12,7 @@ use pipetop::testing::config::{Config, Environment, Overrides};
 use pipetop::testing::model::history::{GpuPoint, RankPoint, Reading};
 use pipetop::testing::model::processes::{Figures, ProcessFigures, Threads};
 use pipetop::testing::model::rates::{
-    Activity, CounterRates, DeviceRates, GpuRates, LoadRates, StepRates,
+    Activity, CounterRates, DeviceRates, GpuRates, LoadRates, StepRates, ValidationRates,
 };
 use pipetop::testing::model::{History, Mark, MarkKind, Oscillation, Steps};
 use pipetop::testing::ui::{
@@ -271,6 +271,34 @@ fn one_worker_is_not_spoken_of_as_several() {
     assert!(
         text.contains(" worker   read") && !text.contains(" each"),
         "{text}"
+    );
+}
+
+#[test]
+fn a_validation_has_its_own_step() {
+    let mut scene = starved();
+    scene.each_job(|job| {
+        let rank = &mut job.ranks[0];
+        let mut other = rank.loaders[0].clone();
+        other.id += 1;
+        (other.validates, other.step_ms) = (true, Some(12.0));
+        rank.loaders[0].step_ms = Some(38.0);
+        rank.loaders.push(other);
+        rank.validation = Some(ValidationRates {
+            time: Share(0.2),
+            waiting: Share(0.05),
+        });
+    });
+    let terminal = screen(&scene, 120, 40);
+    find(&terminal, "4 workers  9.7 batches/s  step 38 ms");
+    find(
+        &terminal,
+        "4 workers  validation  9.7 batches/s  step 12.0 ms",
+    );
+    let page = opened(scene, Panel::Pipeline);
+    find(
+        &screen(&page, 200, 60),
+        "20 % of the time, 5 % waiting for its loader; it counts above, too",
     );
 }
 
