@@ -46,8 +46,8 @@ pub(super) fn rates(
 }
 
 /// Divides the loader's batches among its workers by the bytes that each wrote: a worker writes as much for one batch
-/// as for another, and almost nothing else. A worker's own batch count lags behind by what the trainer took between
-/// polls; it is kept if the bytes of any worker are not known.
+/// as for another, and almost nothing else. By its own batches, which lag behind by what the trainer took between
+/// polls, if the bytes of some worker are not known.
 fn divide_batches(
     workers: &mut [WorkerRates],
     loader: u64,
@@ -56,15 +56,16 @@ fn divide_batches(
 ) {
     let written = |worker: &WorkerRates| sums.worker(loader, worker.id)?.written();
     let written: Option<Vec<f64>> = workers.iter().map(written).collect();
-    let (Some(written), Some(rate)) = (written, batches_per_s) else {
+    let made = || workers.iter().map(|worker| worker.batches_per_s).collect();
+    let (Some(parts), Some(rate)) = (written.or_else(made), batches_per_s) else {
         return;
     };
-    let all: f64 = written.iter().sum();
+    let all: f64 = parts.iter().sum();
     if all <= 0.0 {
         return;
     }
-    for (worker, written) in workers.iter_mut().zip(written) {
-        let own = rate * written / all;
+    for (worker, part) in workers.iter_mut().zip(parts) {
+        let own = rate * part / all;
         worker.batches_per_s = Some(own);
         worker.load_ms = load_time(own, worker.busy);
     }

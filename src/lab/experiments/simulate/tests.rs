@@ -390,3 +390,29 @@ fn the_samples_of_a_run_lead_to_its_figures() {
         assert!((seen / rate - 1.0).abs() < 0.03, "{seen} is not {rate}");
     }
 }
+
+#[test]
+fn the_load_times_of_the_workers_agree_with_the_mean_from_the_start() {
+    let settings = SimulationSettings {
+        load: Duration::from_secs(2),
+        ..SimulationSettings::default()
+    };
+    let mut engine = Engine::new(Duration::from_secs(10));
+    let mut compared = 0;
+    for sample in samples(&settings, 0).take(80) {
+        let at = sample.at.since_start;
+        engine.push(sample);
+        let Some(job) = engine.state().report().and_then(|report| report.job) else {
+            continue;
+        };
+        let rank = &job.ranks[0];
+        let loads = rank.workers.iter().map(|worker| worker.load_ms);
+        let loads: Option<Vec<f64>> = loads.collect();
+        if let Some((loads, mean)) = loads.zip(rank.step.load_ms) {
+            let own = loads.iter().sum::<f64>() / loads.len() as f64;
+            assert!((own / mean - 1.0).abs() < 0.01, "{at:?}: {own} and {mean}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 40, "{compared}");
+}
