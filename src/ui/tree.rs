@@ -101,12 +101,9 @@ fn remark(view: &View<'_>, shown: &[TreeLine]) -> String {
         .reduce(f64::max)
         .map(|seconds| format!("last {}", format::span(seconds)));
     let filter = &view.state.tree.filter;
-    if filter.is_set() {
-        return format!(
-            "with `{}`  {}",
-            filter.text().trim(),
-            span.unwrap_or_default()
-        );
-    }
-    span.unwrap_or_default()
+    let filter = filter
+        .is_set()
+        .then(|| format!("with `{}`", filter.text().trim()));
+    let parts: Vec<String> = filter.into_iter().chain(span).collect();
+    parts.join("  ")
 }

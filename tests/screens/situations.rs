@@ -845,7 +845,10 @@ fn the_tree_is_filtered() {
         .chars()
         .for_each(|letter| scene.state.filter_in_use().add(letter));
     scene.state.filter_in_use().keep();
-    assert!(text(&scene, 80, 24).contains("no match; esc shows all"));
+    let found = text(&scene, 80, 24);
+    assert!(found.contains("no match; esc shows all"), "{found}");
+    let wide = text(&scene, 120, 40);
+    assert!(wide.contains("with `nobody` ─┐"), "{wide}");
     act(
         &mut scene,
         &[|state, _| state.cancel(), |state, _| state.cancel()],
