@@ -22,7 +22,7 @@ loader    PyTorch DataLoader   2 workers   prefetch 2
 queue     0.5 of 4, empty 75 %
 worker 0  pid 200   CPU 80 %   busy 90 %   read 20.0 MB/s   5.0 batches/s   load 180 ms   in Image.resize 100 %
 worker 1  pid 201   CPU 80 %   busy 90 %   read 20.0 MB/s   5.0 batches/s   load 180 ms   in Image.resize 100 %
-GPU 0     NVIDIA H200   util 40 %   memory 20.0 GiB of 140 GiB   n/a   n/a
+GPU 0     NVIDIA H200   util 40 %   memory 20.0 GiB of 140 GiB   power n/a   temperature n/a
 disk      nvme0n1   read 50.0 MB/s   write 0 B/s   util 10 %   wait 2.0 ms
 host      CPU 50 %   pressure cpu 50 %   io 0 %   memory n/a   own cost 1.0 %
 not seen  sm: no GPM

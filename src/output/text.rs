@@ -155,7 +155,9 @@ fn gpu(gpu: &GpuReport) -> String {
         .map_or_else(String::new, |gap| format!("   {gap}"));
     let [util, memory, power, temperature] = format::gpu(gpu);
     let name = known(gpu.name.as_ref());
-    let figures = format!("{name}   util {util}   memory {memory}   {power}   {temperature}{gap}");
+    let figures = format!(
+        "{name}   util {util}   memory {memory}   power {power}   temperature {temperature}{gap}"
+    );
     entry(&format!("GPU {}", gpu.index), &figures)
 }
 

@@ -275,6 +275,22 @@ fn one_worker_is_not_spoken_of_as_several() {
 }
 
 #[test]
+fn unknown_figures_of_a_gpu_are_named() {
+    let mut scene = starved();
+    scene.each_rates(|rates| {
+        let gpu = &mut rates.gpus[0].now;
+        (gpu.power_watts, gpu.power_limit_watts) = (None, None);
+        (gpu.temperature_c, gpu.mem_util_percent) = (None, None);
+    });
+    let text = text(&opened(scene, Panel::Gpu), 120, 40);
+    assert!(text.contains(" power n/a   temperature n/a "), "{text}");
+    assert!(
+        text.contains("active n/a  ") && !text.contains("n/a of"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_validation_has_its_own_step() {
     let mut scene = starved();
     scene.each_job(|job| {

@@ -93,10 +93,8 @@ fn memory(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
     let now = &gpu.now;
     row.text(Text, &format::of_memory(now.mem_used, now.mem_total));
     let traffic = format::whole_percent(now.mem_util_percent);
-    row.item(
-        3,
-        &[(Dim, "active "), (Text, &traffic), (Dim, " of the time")],
-    );
+    let of = now.mem_util_percent.map_or("", |_| " of the time");
+    row.item(3, &[(Dim, "active "), (Text, &traffic), (Dim, of)]);
     if let Some(reserved) = now.mem_reserved.filter(|reserved| reserved.0 > 0) {
         row.figure(3, "reserved ", &reserved.to_string());
     }
@@ -106,14 +104,15 @@ fn memory(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
 fn power(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
     let now = &gpu.now;
     let watts = |value: Option<f64>| format::known(value.map(|watts| format!("{watts:.0}")));
-    let of = format!(
-        "{} / {} W",
-        watts(now.power_watts),
-        watts(now.power_limit_watts)
-    );
+    let of = match (now.power_watts, now.power_limit_watts) {
+        (None, None) => format::UNKNOWN.to_owned(),
+        (power, limit) => format!("{} / {} W", watts(power), watts(limit)),
+    };
     row.text(Text, &of);
-    let heat = format::known(now.temperature_c.map(|degrees| format!("{degrees:.0} C")));
-    row.item(3, &[(Text, &heat)]);
+    match now.temperature_c {
+        Some(degrees) => row.item(3, &[(Text, &format!("{degrees:.0} C"))]),
+        None => row.figure(3, "temperature ", format::UNKNOWN),
+    };
     if let Some(age) = gpu.stale_seconds {
         row.item(3, &[(Text, &format!("{} old", format::span(age)))]);
     }
