@@ -258,6 +258,13 @@ fn a_single_worker_is_waited_for_at_each_batch() {
 }
 
 #[test]
+fn a_page_without_chance_is_about_one_run() {
+    let settings = SimulationSettings::default();
+    let page = text(&Study::of(&settings, 0, 1), false);
+    assert_eq!(page.lines().nth(1), Some("30s, one run"), "{page}");
+}
+
+#[test]
 fn the_page_reads_well_at_80_columns() {
     let study = Study::of(&picture(2000), 0, 10);
     insta::assert_snapshot!(text(&study, false));

@@ -143,7 +143,7 @@ fn seeds(study: &Study) -> String {
         (Some(only), _) if study.settings.has_chance() => {
             format!("{span}, one run with seed {}", only.seed)
         }
-        _ => span.to_string(),
+        _ => format!("{span}, one run"),
     }
 }
 
