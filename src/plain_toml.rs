@@ -39,6 +39,8 @@ pub(crate) fn plain(message: &str) -> Wrong {
         )
     } else if let Some(name) = message.strip_prefix("missing field ") {
         format!("{name} is missing")
+    } else if message == "string values must be quoted, expected literal string" {
+        "expected a value; text needs quotes".to_owned()
     } else if message == "wanted string or table" {
         format!("expected {}", wanted_words("a string"))
     } else {
@@ -181,6 +183,8 @@ mod tests {
             ),
             ("width = 1\ncolours = [1]", "expected text in quotes"),
             ("width = 1\ninner = 1", "expected a table, found `1`"),
+            ("name = x", "expected a value; text needs quotes"),
+            ("name = ", "expected a value; text needs quotes"),
         ] {
             assert_eq!(wrong(text), (said.to_owned(), None), "{text}");
         }
