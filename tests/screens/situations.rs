@@ -2088,6 +2088,11 @@ fn all_of_a_verdict() {
     pictured("views/verdict", &scene);
     scene.state.scroll = usize::MAX;
     in_sizes("detail_verdict_end", &scene, &[(80, 24)]);
+    // What does not limit them is not named.
+    scene.state.scroll = 0;
+    let verdict = scene.verdict.as_mut().expect("starved");
+    verdict.workers.as_mut().expect("it is known").cpu_allows = None;
+    find(&screen(&scene, 120, 40), "4 now; the step needs 11  ");
     // Without a table, the reason is in its place.
     let verdict = scene.verdict.as_mut().expect("starved");
     verdict.what_if = Err("the load time is not known".to_owned());

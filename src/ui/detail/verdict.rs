@@ -96,13 +96,11 @@ fn figures(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>>
         format!("{:.1}x faster{times}", space.speedup_max)
     });
     let limits = verdict.workers.map(|workers| {
-        let known = |count: Option<u32>| format::known(count);
-        format!(
-            "{} now; the step needs {}; the CPUs allow {}",
-            workers.now,
-            known(workers.match_step),
-            known(workers.cpu_allows)
-        )
+        let needs = workers.match_step.map(|n| format!("the step needs {n}"));
+        // Unknown of workers that use next to no CPU: it does not limit them.
+        let allow = workers.cpu_allows.map(|n| format!("the CPUs allow {n}"));
+        let known = [Some(format!("{} now", workers.now)), needs, allow];
+        known.into_iter().flatten().collect::<Vec<_>>().join("; ")
     });
     // The verdict rests on the device of the job's reports where the driver shows none; it may be a simulated one.
     let reported = view.device().map(|device| device.name.as_deref());
