@@ -8,7 +8,7 @@ use crate::config::ThemeName;
 use crate::error::Hinted;
 use crate::options::value;
 
-/// Show all runs known to a Prometheus server, worst first
+/// Show all runs known to a Prometheus server, worst first.
 ///
 /// Prometheus has to scrape `pipetop serve` on each node. Credentials come from the environment:
 /// `PIPETOP_PROMETHEUS_TOKEN`, or `PIPETOP_PROMETHEUS_BASIC` as USER:PASSWORD.

@@ -29,6 +29,21 @@ fn the_command_line_definition_is_valid() {
 }
 
 #[test]
+fn the_help_of_a_command_begins_with_a_whole_sentence() {
+    for command in Args::command().get_subcommands() {
+        let Some(long) = command.get_long_about().map(ToString::to_string) else {
+            continue;
+        };
+        let first = long.lines().next().unwrap_or_default();
+        assert!(
+            first.ends_with(['.', '?']),
+            "{}: {first}",
+            command.get_name()
+        );
+    }
+}
+
+#[test]
 fn no_arguments_means_find_the_job() {
     let args = typed("").unwrap();
     assert_eq!(args.target, None);
