@@ -1,6 +1,7 @@
-//! How often a verdict is right at which stated confidence: jobs of many loaders with random settings, each labelled by
-//! its own measurements. Writes the runs to docs/accuracy.csv, from which the factors of the confidence are
-//! fitted and the tables of docs/accuracy.md are made. And how soon the first verdict about a clear case comes.
+//! How often a verdict is right at each stated confidence. Runs many loaders with random settings; each job's own
+//! measurements tell which verdict is right. Writes the runs to docs/accuracy.csv, to which the factors of the
+//! confidence are fitted, and from which the tables of docs/accuracy.md are made. Another test measures how soon the
+//! first verdict about a clear case comes.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -47,7 +48,7 @@ const RUNS: usize = 300;
 const ONE_WITHOUT_RIGHT: usize = 6;
 const STEADY: usize = 15;
 
-/// The runs, one a line: what `src/verdict/confidence.rs` is fitted to.
+/// The runs, one per line, to which `src/verdict/confidence.rs` is fitted.
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/accuracy.csv");
 const COLUMNS: &str = "draw,access,recognised,verdict,waited,share,low,high,agree,against";
 
@@ -75,9 +76,9 @@ struct Outcome {
     confidence: u32,
     right: bool,
     said: bool,
-    /// Wait share by the job's own measurement.
+    /// The wait share by the job's own measurement.
     waited: f64,
-    /// Of the stated wait share: itself and the ends of its interval.
+    /// The stated wait share, and both ends of its interval.
     share: [Option<f64>; 3],
     /// Signals that agree with the verdict, and those against it.
     signals: [usize; 2],
@@ -100,7 +101,7 @@ fn draw(number: usize) -> Draw {
     let (script, package) = LOADERS[rng.usize(..LOADERS.len())];
     let workers = rng.usize(1..=6);
     let step = 20.0 * 8_f64.powf(rng.f64());
-    // Load time from a fourth of what the workers manage per step to four times as much.
+    // The load time is from a fourth to four times of what the workers manage during a step.
     let demand = 0.25 * 16_f64.powf(rng.f64());
     #[expect(
         clippy::cast_possible_truncation,
@@ -108,7 +109,7 @@ fn draw(number: usize) -> Draw {
         reason = "some milliseconds"
     )]
     let whole = |ms: f64| ms.round().max(1.0) as u32;
-    // The main thread assembles its batches.
+    // The main thread assembles the batches, one at a time.
     let at_once = if script == "collate_in_main" {
         1.0
     } else {
@@ -222,15 +223,15 @@ fn stated_confidence_is_a_frequency() {
     assert!(failed.len() * 20 < draws.len(), "{failed:?}");
 }
 
-/// Returns the first verdict about a job that clearly waits, or clearly does not, and after how many seconds it came. `None`
-/// if 20 s show none.
+/// Returns the first verdict about a job that clearly waits, or clearly does not, and the seconds until it came. `None`
+/// = there was none in 20 s.
 fn first_verdict(
     python: &str,
     script: &str,
     starved: bool,
 ) -> Result<Option<(f64, String)>, String> {
     let figures = match (script, starved) {
-        // The main thread assembles its batches.
+        // The main thread assembles the batches, one at a time.
         ("collate_in_main", true) => "--load 200 --step 50 --workers 4",
         ("collate_in_main", false) => "--load 2 --step 100 --workers 2",
         (_, true) => "--load 400 --step 50 --workers 4",

@@ -43,7 +43,7 @@ fn many_small_tensors() {
 #[test]
 fn cpu_quota() {
     check_last(
-        // Beside a job that keeps one CPU busy, it would lack that one.
+        // The quota leaves it one CPU, but beside a job that keeps one CPU busy, it would lack that one.
         heavy("quota").cause("cpu-quota").limit(Limit::Cpus(1.0)),
         no_more_workers,
     );

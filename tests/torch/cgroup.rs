@@ -15,7 +15,7 @@ pub(crate) enum Limit {
     ReadBytesPerSecond(u64),
 }
 
-/// Removed when dropped; its processes must have ended before.
+/// A cgroup, removed when dropped; its processes must have ended before.
 pub(crate) struct Cgroup(PathBuf);
 
 impl Cgroup {

@@ -1,4 +1,4 @@
-//! Real time, in which the jobs run.
+//! The real time, in which the jobs run.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Comparing two recordings, against the speed of both scripts by their own marks.
+//! Comparing two recordings, against the speed of both scripts according to their own marks.
 
 use std::process::Command;
 
@@ -30,7 +30,7 @@ fn more_workers_are_as_much_faster_as_both_scripts_say() {
 fn two_recordings_of_one_job_do_not_differ() {
     last_python(FOUR_WORKERS, |python| {
         let job = FOUR_WORKERS.job(python)?;
-        // The interval contains the true ratio in 95 of 100 cases.
+        // The interval has a confidence of 95 %, so one trial may miss the true ratio.
         two_of_three(|| agrees(&Recorded::of(&job)?, &Recorded::of(&job)?, "not-told-apart"))
     });
 }

@@ -1,10 +1,10 @@
-//! Two minutes of the real program while everything around it changes, which leave nothing open.
+//! Runs the real program for two minutes while everything around it changes: nothing may stay open.
 //!
-//! The longest of all, so it must begin early: the runner starts tests by their names.
+//! This is the longest test of all, so it must begin early: the runner starts tests in the order of their names.
 
 use support::machine::{Place, Share, note, torches};
 
-/// What `cargo bench --bench soak` runs for hours.
+/// The same as `cargo bench --bench soak`, which runs for hours.
 #[test]
 fn two_minutes_of_everything_that_changes_leave_nothing_open() {
     let _place = Place::take(Share::Eighth);

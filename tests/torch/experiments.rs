@@ -1,5 +1,5 @@
-//! `pipetop headspace` and `pipetop sweep` on commands with the real PyTorch: results that are known beforehand, what
-//! they refuse, and what they leave behind.
+//! `pipetop headspace` and `pipetop sweep` on commands with the real PyTorch: results that are known beforehand,
+//! commands that they refuse, and what they leave behind.
 
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
@@ -123,8 +123,8 @@ fn truth(run: &str) -> Truth {
     said.next().expect(run)
 }
 
-/// Measures with the script at these times, with each torch in parallel, as they sleep, and with nothing beside them: few
-/// steps are measured, and other jobs that start delay some of them. The result must agree with the
+/// Measures the script with these times. Each torch runs in parallel, as the script sleeps, but no other test runs
+/// beside them: few steps are measured, and jobs that start would delay some of them. The result must agree with the
 /// script's own measurement in the same runs. `stall` is the value on an idle machine, which is only printed.
 fn headspace(times: &str, stall: f64) {
     each_torch(Share::Half, |python| {
@@ -190,8 +190,8 @@ fn a_sweep_finds_the_cpus() {
             assert!(number(&row["worker_cpu_cores"]) <= number(&row["workers"]) + 0.1);
         }
         let cores = |workers| row(workers).map(|row| number(&row["worker_cpu_cores"]));
-        // If all CPUs are in use, more workers get no more of them, unless other programs use them, too. How much they do then
-        // depends on the machine's pace, which changes between two rows, and so does the knee.
+        // With all CPUs in use, more workers get no more of them, unless other programs use CPUs, too. What they gain
+        // then depends on the machine's pace, which changes between two rows, and so does the knee.
         let (two, four) = (cores(2).expect("a row"), cores(4).expect("a row"));
         assert!(cpus > 2 || four < 1.25 * two, "{found:#}");
         assert!(row(of("knee")).is_some(), "{found:#}");
@@ -225,7 +225,7 @@ fn workers_in_the_words_and_settings_from_outside() {
             (&2.into(), Some(2))
         );
         let speedup = number(&found["rows"][1]["speedup"]);
-        // Two on an idle machine.
+        // The speedup is 2 on an idle machine.
         let runs: Vec<&str> = log.split("begins").skip(1).collect();
         let own = truth(runs[0]).mean / truth(runs[1]).mean;
         note(&format!("{speedup} times as quick, of itself {own:.3}"));
@@ -244,7 +244,7 @@ fn workers_in_the_words_and_settings_from_outside() {
             pinned.is_none_or(|why| why.contains("only with a GPU")),
             "{found:#}"
         );
-        // If the word for the workers changes nothing, there is no result.
+        // If the word for the workers has no effect, there is no result.
         let text = lossy(
             &stand
                 .run(
@@ -303,7 +303,7 @@ fn unmeasurable_scripts_are_rejected_with_the_reason() {
             "no Python was seen",
             "training",
         ),
-        // Background processes are waited for, and ended.
+        // pipetop waits for background processes, and ends them.
         (
             "headspace --patience 1s",
             &["sh", "-c", "sleep 1000 & exit 0"],

@@ -1,4 +1,4 @@
-//! A thread beside the training loop: one that runs Python slows the step, one that works in C does not. The scripted
+//! A thread beside the training loop: if it runs Python it slows the step, if it works in C it does not. The scripted
 //! driver simulates an idle GPU.
 
 use std::process::Command;
@@ -58,7 +58,7 @@ fn check_blame(contended: &Report, free: &Report) -> Outcome {
 }
 
 fn blames_python(report: &Report) -> Outcome {
-    // Depends on how much of the time is spent taking over batches, which takes longer on a busy machine.
+    // The kind depends on the share of time spent receiving batches, which takes longer on a busy machine.
     let kinds = ["host-bound", "data-bound"];
     ensure(kinds.contains(&report.kind()), || "another kind".into())?;
     let cause = report.text("/verdict/cause");

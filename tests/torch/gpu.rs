@@ -1,4 +1,4 @@
-//! Jobs on a real GPU against their own figures: when they waited, and when the GPU worked by its own events.
+//! Jobs on a real GPU against their own figures: when they waited, and when the GPU worked according to its events.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,12 +14,12 @@ const SCRIPT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/tests/torch/loaders/on_a_gpu.py"
 );
-/// Difference of two shares that are the same.
+/// Tolerance between two shares that should be the same.
 const NEAR: f64 = 0.04;
 const STEADY: usize = 20;
 const SECONDS: u32 = 14;
 
-/// Situations of the script, with the right kind and cause. No cause means any.
+/// Situations of the script, with the right kind and cause. `None` = any cause.
 const JOBS: [(&str, &str, Option<&str>); 14] = [
     ("synchronises", "data-bound", None),
     ("runs-ahead", "data-bound", None),
@@ -84,7 +84,7 @@ fn run(python: &str, (situation, kind, cause): (&str, &str, Option<&str>)) -> Ou
     ensure(inside, || say("what is lost"))
 }
 
-/// Returns the times in which the GPU did nothing, by the script's lines `busy FROM TO`.
+/// Returns the intervals in which the GPU was idle, from the script's lines `busy FROM TO`.
 fn idle(marks: &str) -> Vec<(f64, f64)> {
     let whole = marks.rfind('\n').map_or("", |end| &marks[..end]);
     let busy = whole.lines().filter_map(|line| {
@@ -99,7 +99,7 @@ fn idle(marks: &str) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Returns the share of the time between the two moments in which the script waited and the GPU did nothing.
+/// Returns the share of the time between the two moments in which the script waited and the GPU was idle.
 fn lost(truth: &Truth, idle: &[(f64, f64)], from: f64, to: f64) -> f64 {
     let inside = idle
         .iter()

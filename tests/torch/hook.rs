@@ -1,6 +1,7 @@
-//! The reports of the hook in Python, against each script's own measurements, and that no script is affected by it.
+//! The reports of the hook in Python, against each script's own measurements, and checks that the hook changes nothing
+//! in a script.
 //!
-//! The loops run on the real PyTorch, and those of Accelerate, Lightning and Transformers with each Python that has
+//! The loops run on the real PyTorch; those of Accelerate, Lightning and Transformers run with each Python that has
 //! them. Tests without torch run with the interpreters of `PIPETOP_PYTHONS`.
 
 #![expect(clippy::panic, reason = "a test fails by panicking")]

@@ -20,12 +20,12 @@ use crate::truth::Truth;
 const SCRIPT: &str = include_str!("situations.py");
 /// Variable in the environment of every process of a job, with the job's directory as its value.
 const MARK: &str = "PIPETOP_TEST_JOB";
-/// Only ends a hang: on a busy machine, importing torch takes a minute.
+/// Seconds. Only ends a hang: on a busy machine, importing torch takes a minute.
 const STEADY_DEADLINE: f64 = 300.0;
 /// The user and the group without any files.
 pub(crate) const NOBODY: u32 = 65534;
 
-/// A running job. Its fields are dropped in this order, after all processes have ended.
+/// A running job. Its fields are dropped in this order, after all its processes have ended.
 pub(crate) struct Job {
     child: Child,
     nice: bool,
@@ -144,7 +144,7 @@ impl Job {
         Truth::read(&self.directory.path().join(file))
     }
 
-    /// Returns the rank of this process, from the first line of its marks.
+    /// Returns the rank of this process, from the first line of each rank's marks.
     pub(crate) fn rank_of(&self, pid: u64) -> Option<u64> {
         let ranks = (0..).map_while(|rank| {
             let marks = self.file(&format!("truth.{rank}"));
@@ -165,7 +165,7 @@ impl Job {
         File::options().write(true).open(path)?.write_all(bytes)
     }
 
-    /// Waits until the script has had this many batches. From then on its niceness is normal.
+    /// Waits until the script has had this many batches, and then resets its niceness to normal.
     pub(crate) fn reach(&mut self, batches: usize, rank: Option<u64>) -> Result<(), String> {
         let deadline = now() + STEADY_DEADLINE;
         while self.truth(rank).batches() < batches {
@@ -180,7 +180,8 @@ impl Job {
             sleep(Duration::from_millis(50));
         }
         if self.nice {
-            // A process with a changed title has overwritten its environment, by which the others are found.
+            // Other processes are found by their environment. The child may have changed its title, which overwrites
+            // that.
             let processes = self.processes().into_iter();
             processes
                 .chain([Pid::from_child(&self.child)])
@@ -219,7 +220,7 @@ impl Job {
 /// Makes the imports use only the CPU time that is left by other jobs, which are being measured.
 const NICE: [&str; 3] = ["nice", "-n", "19"];
 
-/// Whether a process may lower its niceness, which needs a permission; tried in a separate thread that ends afterwards.
+/// Whether a process may lower its niceness, which needs a permission. Tried in a separate thread that ends afterwards.
 fn can_lower_niceness() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
     let try_it = || {
@@ -228,7 +229,7 @@ fn can_lower_niceness() -> bool {
     *MAY.get_or_init(|| thread::spawn(try_it).join().unwrap_or(false))
 }
 
-/// Resets the niceness of all of its threads: each has its own.
+/// Resets the niceness of all threads of the process: each has its own.
 fn reset_niceness(process: Pid) {
     let threads = fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero()));
     for thread in threads.into_iter().flatten().flatten() {
@@ -240,14 +241,15 @@ fn reset_niceness(process: Pid) {
     }
 }
 
-/// Creates a folder below the target folder: a temporary folder may be in memory, and its files on no disk.
+/// Creates a folder below the target folder: the usual folder for temporary files may be in memory, on no disk.
 fn folder() -> Result<TempDir, String> {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).map_err(|error| error.to_string())
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
-        // A process that sets its title overwrites its environment, by which the others are found below.
+        // Other processes are found by their environment, below. The child may have changed its title, which overwrites
+        // that.
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         // A process may have been started while the others were killed.
         for _ in 0..100 {

@@ -1,9 +1,9 @@
-//! Loaders other than torch's own, and loops written by hand: each script of `tests/torch/loaders` first with a trainer
-//! that waits about half of its time, and then with a loader that is far ahead of it.
+//! Loaders other than torch's own, and loops written by hand. Each script of `tests/torch/loaders` runs first with a
+//! slow loader, for which the trainer waits about half of its time, and then with one that is far ahead of the trainer.
 //!
-//! A script's own wait share decides what is right, as other load can change what the script does. The interpreter is
-//! `PIPETOP_LOADERS_PYTHON`, which has torch and the packages. The verdict must be right, within the tolerance, or
-//! unknown.
+//! A script's own wait share decides which verdict is right, as other load can change what the script does. The
+//! interpreter is `PIPETOP_LOADERS_PYTHON`, which has torch and the packages. The verdict must be right, within the
+//! tolerance, or unknown.
 
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
@@ -33,28 +33,28 @@ const TORCHRUN: &[&str] = &[
     "--nproc_per_node=2",
 ];
 
-/// A script, the figures of its two runs, and what verdict is possible.
+/// A script, the figures of its two runs, and the expected verdict.
 #[derive(Clone, Copy)]
 struct Loader {
     script: &'static str,
     /// The package that must be installed, by its import name.
     package: &'static str,
     launcher: &'static [&'static str],
-    /// What the report calls the loader while the trainer waits for it, if that is checked: waits are seen without its name,
-    /// too.
+    /// What the report calls the loader while the trainer waits for it. `None` = not checked: waits are also seen for a
+    /// loader without a name.
     name: Option<&'static str>,
-    /// The first of its ranks, if it has any.
+    /// The first of its ranks; `None` = the script has none.
     rank: Option<u64>,
-    /// Milliseconds for a worker to load a batch.
+    /// Milliseconds that a worker needs for a batch: with the slow loader, and with the fast one.
     starved: u32,
     free: u32,
     /// Milliseconds.
     step: u32,
     workers: usize,
-    /// A load computes in Python.
+    /// Loads compute in Python instead of sleeping.
     computes: bool,
     share: Share,
-    /// The script cannot change its load: a second job has the other.
+    /// The script cannot change its load while it runs: a second job has the other load.
     two_jobs: bool,
     /// Seconds that each report takes.
     observed: u32,
@@ -63,28 +63,29 @@ struct Loader {
 
 #[derive(Clone, Copy)]
 enum ExpectedVerdict {
-    /// The kind according to the script's own wait share, and this many workers.
+    /// The kind that follows from the script's own wait share, and this many workers; with `queue`, also a queue.
     Right { workers: usize, queue: bool },
-    /// The kind according to the script's own wait share. If it hardly ever waits, also unknown, with these words in the
-    /// reason.
+    /// The kind that follows from the script's own wait share. With the fast loader, also unknown, with these words in
+    /// the reason.
     Learned(&'static str),
-    /// Like `Learned`, but unknown is also accepted however long it waits.
+    /// Like `Learned`, but unknown is accepted with either loader.
     RightOrUnknown(&'static str),
-    /// The kind according to the script's own wait share, detected by what the main thread takes from a queue in its
-    /// memory; and the level of that queue if `queue` is set. This many threads are seen to load while the trainer
-    /// waits for them. If the script hardly ever waits, some reports may be unknown.
+    /// The kind that follows from the script's own wait share, which is detected by what the main thread takes from a
+    /// queue in its memory. With `queue`, also the level of that queue. While the trainer waits, this many threads are
+    /// seen to load. With the fast loader, some reports may be unknown.
     Judged { queue: bool, threads: usize },
     /// Unknown, with these words in the reason.
     Unknown(&'static str),
-    /// This kind and cause if the load is large; otherwise the kind according to the wait share.
+    /// This kind and cause with the slow loader; with the fast one, the kind that follows from the script's own wait
+    /// share.
     Other {
         kind: &'static str,
         cause: &'static str,
     },
 }
 
-/// A script with four workers that need 400 ms for a batch and a step of 50 ms, so that it waits half of the time; or
-/// 40 ms.
+/// Returns a script with four workers and a step of 50 ms. A worker needs 400 ms for a batch, so that the trainer waits
+/// half of the time, or 40 ms.
 const fn loader(script: &'static str, package: &'static str) -> Loader {
     Loader {
         script,
@@ -107,7 +108,7 @@ const fn loader(script: &'static str, package: &'static str) -> Loader {
     }
 }
 
-/// Returns the Python with the loaders; `None`, and says so, if none is named.
+/// Returns the Python with the loaders. `None` = the variable names none, and the test is reported as skipped.
 pub(crate) fn python_with_loaders() -> Option<String> {
     let python = std::env::var("PIPETOP_LOADERS_PYTHON").ok();
     if python.is_none() {
@@ -148,7 +149,7 @@ impl Loader {
         Self { launcher, ..self }
     }
 
-    /// Detected from stacks alone.
+    /// Expects waits to be detected from stacks alone.
     const fn learned(self) -> Self {
         Self {
             said: ExpectedVerdict::Learned(UNSEEN),
@@ -156,7 +157,7 @@ impl Loader {
         }
     }
 
-    /// Detected by what is taken from a queue in the trainer's memory, or from a series of futures.
+    /// Expects waits to be detected by what is taken from a queue in the trainer's memory, or from a series of futures.
     const fn judged(self, queue: bool) -> Self {
         Self {
             said: ExpectedVerdict::Judged { queue, threads: 0 },
@@ -164,7 +165,7 @@ impl Loader {
         }
     }
 
-    /// The same, with threads of the trainer.
+    /// Like [`judged`](Self::judged), with threads of the trainer that load.
     const fn threads(self, queue: bool) -> Self {
         Self {
             said: ExpectedVerdict::Judged {
@@ -175,7 +176,7 @@ impl Loader {
         }
     }
 
-    /// The kind according to the script's own wait share, or unknown: it waits for more than data.
+    /// Expects the kind that follows from the script's own wait share, or unknown: the script waits for more than data.
     const fn right_or_unknown(self) -> Self {
         Self {
             said: ExpectedVerdict::RightOrUnknown("waits"),
@@ -202,7 +203,7 @@ impl Loader {
         }
     }
 
-    /// The script does not wait for data, but for something else.
+    /// Expects this kind and cause with the slow loader.
     const fn other(self, kind: &'static str, cause: &'static str) -> Self {
         Self {
             said: ExpectedVerdict::Other { kind, cause },
@@ -214,12 +215,12 @@ impl Loader {
         self.check_also(|_| Ok(()));
     }
 
-    /// Checks both runs; `also` must hold for the starved one.
+    /// Checks the script with both loaders; `also` must hold for the slow one.
     fn check_also(self, also: impl Fn(&Report) -> Outcome + Sync) {
         self.check_against(|report, _, starved| if starved { also(report) } else { Ok(()) });
     }
 
-    /// Checks both runs; `also` must hold for each. It gets the job for its own figures.
+    /// Checks the script with both loaders; `also` must hold for each. It gets the job, to read the job's own figures.
     fn check_against(self, also: impl Fn(&Report, &Job, bool) -> Outcome + Sync) {
         let Some(python) = python_with_loaders() else {
             return;
@@ -240,14 +241,14 @@ impl Loader {
             &[&[true, false]]
         };
         if self.share == Share::Whole && !self.computes {
-            // Two that sleep leave each other enough.
+            // Two jobs that sleep do not disturb each other.
             all_at_once(jobs, run);
         } else {
             each(jobs, self.share, run);
         }
     }
 
-    /// Runs one job, and checks it with each load: the large one if `starved`.
+    /// Runs one job with each of `loads` in turn, and checks it: `true` is the slow loader.
     fn run(
         self,
         python: &str,
@@ -292,7 +293,7 @@ impl Loader {
         let look = || {
             let report = Report::of(Command::new(PIPETOP), job.pid(), self.observed)?;
             let seconds = report.number("/window/seconds").unwrap_or_default();
-            // A spawned process has no rank in its initial environment.
+            // A spawned process has no rank in its initial environment, but its marks have.
             let rank = report.pid().and_then(|pid| job.rank_of(pid));
             let truth = job.truth(rank.or(self.rank));
             let waited = truth.wait_share(report.ended - seconds, report.ended);
@@ -308,7 +309,7 @@ impl Loader {
             about(&report, outcome.and_then(|()| also(&report, job, starved)))
         };
         two_of_three_at_once(look)?;
-        // A loader that is far ahead is seldom asked: one report may miss that, five do not.
+        // The trainer seldom asks a loader that is far ahead: one report may see none of that, five do not.
         let tells = matches!(self.said, ExpectedVerdict::Judged { .. });
         for _ in 2..5 {
             if tells && !told.load(Relaxed) {
@@ -398,7 +399,7 @@ impl ExpectedVerdict {
     }
 }
 
-/// Part of the reason if no mechanism sees the waits.
+/// Part of the reason for an unknown verdict if no mechanism sees the waits.
 const UNSEEN: &str = "waits for data cannot be told from other work";
 
 #[test]
@@ -431,19 +432,20 @@ fn thread_that_takes_batches_from_a_loader() {
     Loader { said, ..ahead }.check();
 }
 
-/// A function written in C leaves no frame: it is known by the name that is called.
+/// A function written in C has no Python frame: it is recognised by the name in the call.
 #[test]
 fn threads_that_fill_a_queue_written_in_c() {
     loader("simple_queue", "torch").learned().check();
 }
 
-/// Where the trainer hardly ever waits for the queue and holds nothing that was in it, the other threads show whose it is.
+/// Even if the trainer hardly ever waits for the queue and keeps nothing that was in it, the threads that fill it show
+/// that it is the loader's.
 #[test]
 fn threads_that_fill_a_queue_for_a_device() {
     loader("queue_to_a_device", "torch").threads(true).check();
 }
 
-/// Another program with torch, which the trainer has started, is not what trains.
+/// Another program with torch, started by the trainer, is not the trainer.
 #[test]
 fn threads_that_fill_a_queue_beside_a_server() {
     let loader = loader("server_beside", "torch").learned();
@@ -454,7 +456,7 @@ fn threads_that_fill_a_queue_beside_a_server() {
     .check();
 }
 
-/// Of the iterators, hardly any is seen before it is gone.
+/// Most of the iterators are gone before a poll can see them.
 #[test]
 fn an_iterator_for_each_step() {
     loader("new_iterator", "torch")
@@ -468,7 +470,7 @@ fn threads_of_a_pool_of_futures() {
     loader("futures_threads", "torch").threads(false).check();
 }
 
-/// The main thread does not load, although the loader has no workers.
+/// The main thread does not load, although the loader has no workers: threads fill the dataset's queue.
 #[test]
 fn threads_that_fill_the_queue_of_a_dataset() {
     loader("queue_dataset", "torch")
@@ -535,7 +537,7 @@ fn spdl_in_threads() {
 
 #[test]
 fn spdl_in_a_process_of_its_own() {
-    // Its event loop waits for its threads, which sleep.
+    // Its event loop waits for its threads, which sleep: that is not the network.
     loader("spdl_subprocess", "spdl")
         .named("SPDL")
         .learned()
@@ -640,7 +642,7 @@ fn ranks_of_a_spawn() {
     loader("mp_spawn", "torch").ranks().check();
 }
 
-/// Who trains is found only after a few seconds.
+/// It takes a few seconds to find the process that trains.
 #[test]
 fn a_loader_in_a_process_of_its_own() {
     let loader = loader("loader_in_a_process", "torch").learned();
@@ -688,16 +690,16 @@ fn kernel_of_a_notebook() {
 
 #[test]
 fn work_in_the_main_thread_after_the_loader() {
-    // It assembles batches in the main thread, alternating with the step.
+    // The main thread assembles batches, in turn with the step.
     let collate = loader("collate_in_main", "torch").loads(50, 1, 2);
     let share = Share::Third;
     Loader { share, ..collate }.check();
 }
 
-/// The same in the loop itself: that may be a part of the step.
+/// Work on a batch in the loop itself, which may be a part of the step.
 #[test]
 fn work_in_the_main_thread_before_the_model() {
-    // A step long enough that what it takes to receive a batch is small beside it, on a slow machine, too.
+    // The step is so long that receiving a batch takes little time beside it, even on a slow machine.
     let work = loader("work_before_the_model", "torch")
         .loads(100, 1, 2)
         .step(100);
@@ -710,7 +712,7 @@ fn work_in_the_main_thread_before_the_model() {
     .check();
 }
 
-/// They are no batches.
+/// These results are not batches.
 #[test]
 fn results_that_are_gone_through_after_the_step() {
     let results = loader("results_after_the_step", "torch").loads(100, 10, 2);
@@ -766,13 +768,13 @@ fn queue_of_figures_next_to_the_batches() {
     Loader { said, ..beside }.check();
 }
 
-/// It is no batch, whatever the function is called.
+/// The answer is not a batch, whatever the function is called.
 #[test]
 fn answer_of_a_server_in_the_step() {
     loader("answer_in_step", "torch").right_or_unknown().check();
 }
 
-/// It may be data or not; it is no step.
+/// The work may be loading or not, but it is no step.
 #[test]
 fn work_between_epochs_that_is_in_no_loader() {
     let work = loader("work_between_epochs", "torch").loads(1500, 1, 2);
@@ -784,7 +786,7 @@ fn work_between_epochs_that_is_in_no_loader() {
     .check();
 }
 
-/// A result that the loop drops is no batch.
+/// A result that the loop drops is not a batch.
 #[test]
 fn wait_for_a_checkpoint_that_another_thread_writes() {
     loader("checkpoint_in_a_thread", "torch")
@@ -793,7 +795,7 @@ fn wait_for_a_checkpoint_that_another_thread_writes() {
         .check();
 }
 
-/// The number of a closed result pipe is given to the next file, which is no loader.
+/// The next file that is opened gets the descriptor number of the closed result pipe. It is not a loader.
 #[test]
 fn command_between_epochs_that_gets_the_number_of_the_loaders_pipe() {
     loader("command_between_epochs", "torch")
@@ -803,7 +805,7 @@ fn command_between_epochs_that_gets_the_number_of_the_loaders_pipe() {
         .check();
 }
 
-/// A wait on a lock with a limit of time is not always one for the thread that pins.
+/// A wait on a lock with a timeout is not always a wait for the pin thread.
 #[test]
 fn result_of_another_thread_beside_one_that_pins() {
     loader("result_beside_a_pin_thread", "torch")
@@ -813,7 +815,7 @@ fn result_of_another_thread_beside_one_that_pins() {
         .check();
 }
 
-/// A call in which a model runs brings no batch, whichever layers it has.
+/// A call that runs a model does not fetch a batch, whichever layers the model has.
 #[test]
 fn model_of_own_layers_in_a_generator() {
     let model = loader("model_in_a_generator", "torch").loads(100, 10, 1);
@@ -831,13 +833,13 @@ fn training_in_a_thread() {
         .check();
 }
 
-/// The main thread waits whenever the queue has room, even where the thread that trains never waits.
+/// The main thread waits for the loader whenever the queue has room, even if the thread that trains never waits.
 #[test]
 fn training_in_a_thread_that_the_main_thread_feeds() {
     let fed = loader("train_behind_a_queue", "torch").judged(false);
     Loader {
         share: Share::Half,
-        // Until the thread is seen to train, which an unoptimised program may look for once a second only.
+        // Long enough to see the thread train: an unoptimised pipetop may look for that only once a second.
         observed: 20,
         ..fed
     }
@@ -892,7 +894,7 @@ fn batches_by_map_or_by_index_in_the_main_thread() {
     }
 }
 
-/// The library's own function unpacks them.
+/// The library's own function unpacks the samples.
 #[test]
 fn samples_of_a_file_in_the_main_thread() {
     let read = loader("hdf5_in_main", "h5py").loads(50, 5, 0).learned();
@@ -906,12 +908,12 @@ fn sampler_that_computes() {
     sampler.computes(Share::Third).check_also(names_the_sampler);
 }
 
-/// For something that is far away.
+/// The sampler waits as if for something remote.
 #[test]
 fn sampler_that_waits() {
     let sampler = loader("slow_sampler", "torch").loads(50, 1, 2);
-    // Its main thread sleeps twice in each step of a tenth of a second: where it wakes late, polls come late, too. Each poll
-    // reads its stack, so a debug build makes few of them.
+    // The main thread sleeps twice in each step of 0.1 s. If it wakes late, polls are late, too. Each poll reads its
+    // stack, so a debug build polls seldom.
     let sampler = Loader {
         share: Share::Quarter,
         observed: 2 * OBSERVED,
@@ -926,7 +928,7 @@ fn names_the_sampler(report: &Report) -> Outcome {
     })
 }
 
-/// Tolerance of the validation's share: a batch or two at its ends may count as training.
+/// Tolerance of the validation's shares: a batch or two at its ends may count as training.
 const VALIDATION_WITHIN: f64 = 0.08;
 
 #[test]
@@ -941,7 +943,7 @@ fn validation_is_distinguished_from_training() {
             let near = said.is_some_and(|said| (said - own).abs() <= VALIDATION_WITHIN);
             ensure(near, || format!("{key} {said:?}, of itself {own:.3}"))?;
         }
-        // The workers of the training's loader, whichever of the two is the rank's main loader.
+        // All workers are of the training's loader, whichever of the two is the rank's main loader.
         let others = report.list("/job/ranks/0/other_loaders");
         let of_others = others.iter().filter_map(|one| one["workers"].as_array());
         let own = report.list("/job/ranks/0/workers").len();
@@ -952,7 +954,7 @@ fn validation_is_distinguished_from_training() {
             format!("the cause is {cause:?}")
         })
     };
-    // A load in the main thread is detected by polls alone, which are late if other jobs run, and few in a debug build.
+    // A load in the main thread is detected by polls alone. They are late if other jobs run, and few in a debug build.
     let validation = loader("validation", "torch").loads(150, 1, 2);
     Loader {
         share: Share::Whole,
@@ -963,12 +965,12 @@ fn validation_is_distinguished_from_training() {
     .check_against(is_told);
 }
 
-/// pipetop is started right after the job, as users do: what comes before the loader is no step.
+/// pipetop is started right after the job, as users do it: what comes before the loader is no step.
 #[test]
 fn job_that_prepares_before_it_loads() {
     last_torch(Share::Quarter, |python| {
         for workers in [2, 0] {
-            // Mostly waits: what is left of the time has few polls.
+            // It waits for most of the time, and few polls fall into the rest.
             let arguments = format!("--load 1000 --step 20 --workers {workers}");
             let arguments: Vec<String> = arguments.split(' ').map(String::from).collect();
             let script = Path::new(SCRIPTS).join("late_start.py");
@@ -1013,7 +1015,7 @@ fn thread_that_pins() {
     Loader { said, ..pins }.check_also(is_named);
 }
 
-/// The wait for a batch has a time limit, so that it can be told from a wait for the other thread.
+/// The wait for a batch has a timeout, which tells it from a wait for the other thread.
 #[test]
 fn step_that_waits_for_another_thread_on_a_lock() {
     let waits = loader("backward_in_a_thread", "torch").loads(150, 20, 2);
@@ -1038,7 +1040,7 @@ fn log_into_a_slow_pipe() {
         .check();
 }
 
-/// What a stack showed before a sleep is not what the sleep is.
+/// A sleep must not be taken for what the stack showed before it.
 #[test]
 fn log_that_takes_little_time() {
     let brief = loader("brief_log", "torch").loads(200, 1, 2);

@@ -1,4 +1,4 @@
-//! Load times of single batches, against the script's own.
+//! Load times of single batches, against the script's own measurements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::report::Report;
 use crate::trial::{Outcome, ensure};
 use support::machine::note;
 
-/// Milliseconds that a worker has a batch in work outside of the dataset: collating it and handing it over.
+/// Milliseconds that a worker works on a batch outside of the dataset: collating it and handing it over.
 const OUTSIDE_DATASET: f64 = 60.0;
 
 /// Worker number and batch number.

@@ -86,7 +86,8 @@ fn marks_of_a_job(python: &Python) -> Outcome {
     }
 }
 
-/// Without stacks: no wrong marks, except that a validation may be taken for an epoch, and all that can be detected.
+/// Checks the marks seen without stacks: none is wrong, except that a validation may be marked as an epoch, and all
+/// that can be detected are there.
 fn check_without_stacks(seen: &[(&str, f64)], wanted: &[(&str, f64)]) -> Outcome {
     note(&format!("without stacks: {seen:?}"));
     for (kind, at) in seen {
@@ -99,7 +100,7 @@ fn check_without_stacks(seen: &[(&str, f64)], wanted: &[(&str, f64)]) -> Outcome
         })?;
     }
     let count = |kind| seen.iter().filter(|(seen, _)| *seen == kind).count();
-    // The passes whose workers are all restarted.
+    // Of the epochs, those that restart all workers.
     for (kind, least) in [
         ("epoch", 3),
         ("checkpoint", 1),
@@ -145,7 +146,7 @@ fn marks_of((path, watched): (PathBuf, Child)) -> Result<Vec<(&'static str, f64)
         .iter()
         .filter_map(|mark| Some((name(mark.kind)?, (began + mark.at).as_secs_f64())))
         .collect();
-    // Whatever it watches afterwards is not this script.
+    // Marks after the job's end belong to another job.
     let end = seen.iter().position(|(kind, _)| *kind == "job-end");
     seen.truncate(end.map_or(seen.len(), |end| end + 1));
     Ok(seen)
@@ -175,7 +176,8 @@ fn replays(path: &Path) -> Outcome {
 /// The last running job, and the time until which it ran, in ticks since boot.
 type Ran = Option<(ProcessKey, u64)>;
 
-/// Checks that a job watched after the script has started after it: workers that it leaves behind are not a job.
+/// Checks that a job watched after the script began after the script's end: workers that it leaves behind are not a
+/// job.
 fn follows(sample: &Sample, last: &mut Ran) -> Outcome {
     let Some(job) = sample.job.as_ref().filter(|job| !job.ended) else {
         return Ok(());
@@ -193,7 +195,7 @@ fn follows(sample: &Sample, last: &mut Ran) -> Outcome {
     if let Some((key, ran)) = *last
         && key != job.key
     {
-        // Taking a sample takes some time.
+        // Taking a sample takes some time, so allow a quarter of a second.
         ensure(job.key.start_ticks + per_second / 4 >= ran, || {
             format!("{:?} was there before {key:?} had ended", job.key)
         })?;

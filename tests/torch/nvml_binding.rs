@@ -1,7 +1,7 @@
 //! NVIDIA's own Python binding reads the fake driver as scripted. This checks structures, versions, sizes and error
 //! numbers against an independent source.
 //!
-//! Runs with the first interpreter that has `nvidia-ml-py`, among those with torch and all others.
+//! Runs with the first interpreter that has `nvidia-ml-py`, whether it has torch or not.
 
 use std::process::Command;
 

@@ -226,7 +226,7 @@ def train(batch):
         let rates = engine.state().model.window().expect("a window");
         let rank = &rates.job.as_ref().expect("the job").ranks[0];
         let wait = rank.wait.expect("known");
-        // Exactly those of the window's steps.
+        // Agrees exactly with the steps of the window.
         let (step_ms, wait_ms) = (
             rank.step.step_ms.unwrap_or(0.0),
             rank.step.wait_ms.unwrap_or(0.0),

@@ -16,12 +16,12 @@ use crate::clock::{now, sleep};
 use crate::job::{Job, Start};
 use crate::trial::PIPETOP;
 
-/// Seconds that both sides measure.
+/// Seconds for which both sides measure.
 const MEASURED: u64 = 60;
 /// Tolerance of the stall share of either job.
 const TOLERANCE: f64 = 0.03;
 
-/// Ends with the test.
+/// A process that ends with the test.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -299,7 +299,7 @@ fn prometheus_stores_what_two_jobs_measured_of_themselves() {
                 lost.is_some_and(|lost| (lost - seen).abs() <= 2.0 * TOLERANCE),
                 "{situation}: {lost:?} is not {seen}"
             );
-            // Also for a run that is younger than the range of the rates.
+            // Right even for a run that is younger than the range of the rates.
             let rate = shown.and_then(|shown| shown["batches_per_s"].as_f64());
             let own = job.truth(None).rate(from, now()).expect("batches");
             note(&format!(

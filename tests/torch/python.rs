@@ -1,4 +1,4 @@
-//! Reads stacks and loader counters out of real, running Python processes.
+//! Reads stacks and loader counters of real, running Python processes.
 //!
 //! A stand-in of PyTorch's classes shows their memory layout in each Python version: it runs with the interpreters of
 //! `PIPETOP_PYTHONS`.
@@ -83,7 +83,7 @@ impl Drop for Job {
     }
 }
 
-/// Runs `body` with each Python; a stand-in needs little of the machine.
+/// Runs `body` with each Python. A stand-in needs little of the machine.
 fn each_python(body: impl Fn(&str) + Sync) {
     each_interpreter(Share::Quarter, body);
 }
@@ -273,7 +273,7 @@ fn a_wait_for_another_lock_is_none_for_the_interpreters() {
         let waits: Vec<_> = (0..50)
             .map(|_| until(TORCH_TIMEOUT, || futex(job.pid())))
             .collect();
-        // The last steps into the wait may still be under way.
+        // The first readings may show the thread on its way into the wait.
         assert!(!stacks.waits_for_gil(waits[49]), "{python}");
     });
 }
@@ -352,7 +352,7 @@ fn a_missing_permission_is_reported_with_the_remedy() {
     assert!(error.hint().contains("ptrace_scope"));
 }
 
-/// A call in any statement is known by its name, or not at all.
+/// A C function in any statement is recognised by the name in the call, or not at all.
 #[test]
 fn a_function_written_in_c_is_known_by_what_is_called() {
     each_python(|python| {
@@ -370,7 +370,7 @@ fn a_function_written_in_c_is_known_by_what_is_called() {
                 break;
             };
             let stacks = stacks.get_or_insert_with(|| job.stacks());
-            // It may still be on its way there.
+            // The thread may not have reached the call yet.
             let mut read = || stacks.main_thread(context).ok()?.device;
             let known = if means.is_empty() {
                 let mut asleep = (0..20).map(|_| until(TORCH_TIMEOUT, || futex(job.pid())));

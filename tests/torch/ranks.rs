@@ -1,4 +1,4 @@
-//! Ranks that wait for the slowest one.
+//! Ranks that wait for the slowest rank.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The report that the binary prints, as a test reads it: depends on the command line only, not on the library.
+//! The report that the binary prints, as a test reads it. Depends on the command line, not on the library.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

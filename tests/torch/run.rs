@@ -30,7 +30,7 @@ fn number(value: &Value) -> f64 {
         .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Returns the share of its first seconds that the script waited, by its own figures.
+/// Returns the wait share of the script's first `seconds`, by its own figures.
 fn own_share(script: &Value, seconds: f64) -> f64 {
     let waits = script["waits"].as_array().into_iter().flatten();
     let waited = waits.map(|wait| {
@@ -85,7 +85,7 @@ fn without_the_hook_it_is_estimated() {
             panic!("it did not run to its end: {said:?}");
         };
         let seen = number(&report["verdict"]["wait_share"]);
-        // It runs little longer than it is watched, so its own figures cover the same time.
+        // It runs only a little longer than it is watched, so its own figures cover the same time.
         let truth = own_share(truth, number(&truth["seconds"]));
         // Importing is not training, so it does not count as waiting.
         assert!((seen - truth).abs() < 0.08, "{seen} is not {truth}");
@@ -123,7 +123,7 @@ fn stop_ends_it_after_the_report() {
 fn background_processes_of_a_script_are_watched_to_their_end() {
     last_torch(Share::Sixth, |python| {
         let place = RunFolder::new();
-        // Long enough for two samples of the training itself, at any time.
+        // Runs long enough for two samples of the training itself, whenever the samples are taken.
         let script = format!("{} {TRAIN} 130 1 0.02 0.03 &", python.path);
         let run = place.run(&["--", "sh", "-c", &script]);
         assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));

@@ -21,10 +21,10 @@ use support::for_everyone;
 use support::machine::{is_root, note, skip};
 
 const STARVED: Situation = light("starved");
-// The loader just keeps up: either kind is right, data-bound is not.
+// The loader just keeps up: either of these kinds is right, data-bound is not.
 const MATCHED: Situation = light("matched").kinds(&["balanced", "compute-bound"]);
 const OVER_PROVISIONED: Situation = light("over-provisioned").kinds(&["compute-bound"]);
-// Without stacks, what it reads from a pipe may be a batch.
+// Without stacks, a batch cannot be told from other data that it reads from a pipe.
 const COMMANDS: Situation = light("commands").kinds(&["unknown"]);
 const CELLS: Situation = light("cells").kinds(&["unknown"]);
 const SLOW_DISK: Limit = Limit::ReadBytesPerSecond(8 << 20);
@@ -33,27 +33,29 @@ const SLOW_DISK: Limit = Limit::ReadBytesPerSecond(8 << 20);
 fn starved() {
     check_against(STARVED, |report, job| {
         let ratio = matching_over_own(report, job)?;
-        // It depends on the step, which is a fifth of the time here: a point of the wait share changes it by a twentieth.
+        // The ratio depends on the step, which is a fifth of the time here: one point of the wait share changes it by 5
+        // %.
         ensure((0.85..=1.15).contains(&ratio), || {
             format!("{ratio:.2} of the workers that would match")
         })
     });
 }
 
-/// Returns the reported number of workers that match the trainer, divided by the true number.
+/// Returns the reported number of workers that match the trainer, divided by the number that follows from its own
+/// times.
 fn matching_over_own(report: &Report, job: &Job) -> Result<f64, String> {
     let matching = report.number("/verdict/workers/match");
     let matching = matching.ok_or("no number of workers")?;
     let seconds = report.number("/window/seconds").unwrap_or_default();
     let (from, to) = (report.ended - seconds, report.ended);
-    // A load of 2 s divided by a step of 0.1 s, or longer on a busy machine.
+    // A load of 2 s divided by a step of 0.1 s; on a busy machine, steps are longer.
     let step = job.truth(None).step(from, to).ok_or("no whole step")?;
     let own = 2.0 / step;
     note(&format!("{matching} workers match, of itself {own:.1}"));
     Ok(matching / own)
 }
 
-/// Shares of a window in which nothing trains for most of the time would be too low, whatever the advice.
+/// No verdict and no advice: if nothing trains for most of a window, the shares of that window are too low.
 #[test]
 fn cells_of_a_notebook_with_pauses() {
     last_python(CELLS, |python| {
@@ -158,7 +160,7 @@ fn arrays_that_travel_in_the_pipe_are_counted_by_the_semaphore() {
         let queue = |key: &str| format!("/job/ranks/0/queue/{key}");
         let source = report.text(&queue("source"));
         ensure(source == "semaphore", || format!("counted by {source}"))?;
-        // Three workers make two batches each ahead of time; one may be incomplete.
+        // Three workers prefetch two batches each; one batch may be incomplete.
         let ready = report.number(&queue("ready"));
         ensure(
             ready.is_some_and(|ready| (4.0..=6.0).contains(&ready)),
@@ -167,7 +169,7 @@ fn arrays_that_travel_in_the_pipe_are_counted_by_the_semaphore() {
     });
 }
 
-// Three or four batches in the window, and no verdict is based on fewer than five.
+// The window has three or four batches, and no verdict is based on fewer than five.
 #[test]
 fn a_few_batches_only() {
     check_last(
@@ -203,8 +205,8 @@ fn stopped_job() {
     });
 }
 
-/// What pipetop has read by then is as old as the stop, and says nothing of the job since. It depends on chance which of
-/// its threads goes on first, so four of them watch.
+/// While pipetop is stopped, its last readings age, and say nothing of the job since. Chance decides which of pipetop's
+/// threads continues first, so four instances watch.
 #[test]
 fn a_job_goes_on_while_pipetop_is_stopped() {
     last_python(OVER_PROVISIONED, |python| {

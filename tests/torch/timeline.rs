@@ -1,4 +1,4 @@
-//! The timeline of a recorded job, against the script's log: beginnings and ends of waits, steps and loads.
+//! The timeline of a recorded job, against the script's log: begins and ends of waits, steps and loads.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,11 +15,11 @@ use crate::trial::{Outcome, PIPETOP, Situation, ensure, last_python, light};
 use support::machine::{Python, note};
 use support::measured::{self, two_of_three};
 
-/// Seconds for which a worker has a batch in work after the dataset has made its samples.
+/// Seconds that a worker still works on a batch after the dataset has made its samples.
 const OUTSIDE_DATASET: f64 = 0.06;
 /// Tolerance in seconds of a time that the job reports.
 const EXACT: f64 = 0.002;
-/// Share of the stretches that must agree: the script may also lose the CPU before it logs a time.
+/// Share of the stretches that must agree. Not all can: the script may lose the CPU before it logs a time.
 const MOST: f64 = 0.9;
 
 const JITTER: Situation = light("jitter");
@@ -89,7 +89,7 @@ fn launched(python: &Python) -> Outcome {
     check_agreement("reported waits", &exact.collect::<Vec<_>>(), &waits(&truth))
 }
 
-/// Runs it, and returns the timeline at its end.
+/// Runs `watch`, and returns the timeline at its end.
 fn drawn(mut watch: Command, path: &Path) -> Result<Drawn, String> {
     let run = watch.stdin(Stdio::null()).stdout(Stdio::null()).output();
     let run = run.map_err(|error| error.to_string())?;
@@ -148,7 +148,7 @@ fn drawn(mut watch: Command, path: &Path) -> Result<Drawn, String> {
     })
 }
 
-/// The slots with a poll, in order. Their distance depends on the machine: a busy one polls late.
+/// The slots with a poll, in order. How far they are apart depends on the machine: a busy one polls late.
 #[derive(Default)]
 struct Polls(Vec<u64>);
 
@@ -159,13 +159,13 @@ impl Polls {
             .extend((from..polls.end()).filter(|slot| polls.seen::<T>(*slot).is_some()));
     }
 
-    /// Returns the seconds between the polls around the beginning and around the end.
+    /// Returns the seconds between the polls around the begin and around the end of a stretch.
     fn around(&self, (from, to): Stretch) -> Stretch {
         (self.period(from), self.period(to))
     }
 
-    /// Returns the most seconds that the two polls around this moment can be apart, as a slot does not tell when in it the poll
-    /// was; for the moment of a poll, the longer distance.
+    /// Returns the most seconds that the polls before and after this moment can be apart, as a slot does not tell when
+    /// in it the poll was made. At the moment of a poll, the longer of the two distances counts.
     fn period(&self, at: f64) -> f64 {
         let slot = slot(Duration::try_from_secs_f64(at).unwrap_or_default());
         let before = self.0.partition_point(|poll| *poll < slot);

@@ -17,23 +17,23 @@ use support::machine::{Python, Share, all_at_once, each, is_root, note, skip, to
 use support::measured::two_of_three_at_once;
 
 pub(crate) const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
-/// Seconds given for a verdict.
+/// Seconds of observation before a verdict is expected.
 pub(crate) const OBSERVED: u32 = 12;
 /// Most by which the reported wait share may differ from the job's own.
 pub(crate) const TOLERANCE: f64 = 0.05;
-/// Runs a command without any capability, so that even for root the other processes only have the same user.
+/// Runs a command without any capability, so that root, too, has only the rights of the same user.
 pub(crate) const UNPRIVILEGED: [&str; 3] = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
 
 pub(crate) type Outcome = Result<(), String>;
 
-/// A job and its expected verdict, in two of three reports.
+/// A job, and the verdict expected in two of three reports.
 #[derive(Clone, Copy)]
 pub(crate) struct Situation {
     name: &'static str,
     start: Start,
     share: Share,
     limit: Option<Limit>,
-    /// Batches after which it is in steady state.
+    /// Batches after which the job is in steady state.
     steady: usize,
     kinds: &'static [&'static str],
     cause: Option<&'static str>,
@@ -61,7 +61,7 @@ pub(crate) const fn heavy(name: &'static str) -> Situation {
     }
 }
 
-/// One that needs one CPU.
+/// Returns a data-bound job that needs one CPU.
 pub(crate) const fn busy(name: &'static str) -> Situation {
     Situation {
         share: Share::Half,
@@ -69,7 +69,7 @@ pub(crate) const fn busy(name: &'static str) -> Situation {
     }
 }
 
-/// The kinds that a share of waiting alone decides on.
+/// The kinds that the wait share alone decides on.
 const BY_SHARE: [&str; 3] = ["compute-bound", "balanced", "data-bound"];
 
 /// Returns the kinds for wait shares within the tolerance of this one.
@@ -126,7 +126,7 @@ impl Situation {
     /// Starts the job and waits for its steady state.
     pub(crate) fn job(&self, python: &Python) -> Result<Job, String> {
         if self.limit.is_some() {
-            // The limit is for the job's data: its imports are in the page cache by then.
+            // Puts the imports into the page cache, as the limit is meant for the job's data.
             let warm = Command::new(&python.path)
                 .args(["-c", "import torch"])
                 .output();
@@ -152,8 +152,8 @@ impl Situation {
             self.name,
             report.number("/window/own_cpu_percent"),
         ));
-        // On a busy machine, a job may not behave as intended. The verdict must then agree with its own wait share,
-        // within the same tolerance as below.
+        // On a busy machine, a job may not behave as intended. The verdict must then agree with the job's own wait
+        // share, within the same tolerance as below.
         let own = kind_of(truth);
         let as_made =
             self.kinds.contains(&own) || !self.kinds.iter().any(|kind| BY_SHARE.contains(kind));
@@ -173,7 +173,7 @@ impl Situation {
         ensure(report.fact("gil").is_none(), || {
             "no other thread of it runs Python".into()
         })?;
-        // Which of these is expected is checked above.
+        // Whether one of these is expected was checked above.
         let without_share = ["unknown", "warming-up"].contains(&kind);
         let right = share.map_or(without_share, |share| (share - truth).abs() <= TOLERANCE);
         ensure(right, || {
@@ -187,7 +187,7 @@ pub(crate) fn each_python(situation: Situation, body: impl Fn(&Python) -> Outcom
     trials(situation, torches(), body);
 }
 
-/// Runs `body` with the last torch only, for what does not depend on its version.
+/// Runs `body` with the last torch only, for tests that do not depend on its version.
 pub(crate) fn last_python(situation: Situation, body: impl Fn(&Python) -> Outcome + Sync) {
     let last = torches().len().saturating_sub(1);
     trials(situation, &torches()[last..], body);
@@ -213,14 +213,14 @@ pub(crate) fn check(situation: Situation, also: impl Fn(&Report) -> Outcome + Sy
     check_against(situation, |report, _| also(report));
 }
 
-/// The same with the last torch only, for what happens to a job of any version.
+/// Like [`check`] with the last torch only, for tests that do not depend on its version.
 pub(crate) fn check_last(situation: Situation, also: impl Fn(&Report) -> Outcome + Sync) {
     last_python(situation, |python| {
         look(situation, python, |report, _| also(report))
     });
 }
 
-/// The same as [`check`], with the job at hand for what it says of itself.
+/// Like [`check`]; `also` gets the job, too, to read the job's own figures.
 pub(crate) fn check_against(situation: Situation, also: impl Fn(&Report, &Job) -> Outcome + Sync) {
     each_python(situation, |python| look(situation, python, &also));
 }
@@ -238,7 +238,7 @@ fn look(
     })
 }
 
-/// Checks them as the same user without the right to attach, as under Yama: all at once, as these jobs sleep.
+/// Checks the situations as the same user without the right to attach, as under Yama: all at once, as these jobs sleep.
 pub(crate) fn check_without_ptrace(situations: &[Situation]) {
     if torches().is_empty() {
         return skip("no Python with torch");
@@ -269,7 +269,8 @@ pub(crate) fn check_without_ptrace(situations: &[Situation]) {
         })
         .flat_map(|situation| torches().iter().map(move |python| (situation, python)))
         .collect();
-    // With no other test beside them: without stacks, nothing shows whether a thread that waits for a CPU is in the loader.
+    // No other test runs beside them: without stacks, nothing shows whether a thread that waits for a CPU is in the
+    // loader.
     all_at_once(&jobs, |(situation, python)| {
         situation.run(python, |python| {
             let job = situation.job(python)?;
@@ -302,8 +303,8 @@ pub(crate) fn no_ptrace() -> Option<PathBuf> {
     library.exists().then_some(library)
 }
 
-/// Returns batches per second of one running job with pipetop divided by those while pipetop is stopped. They take short
-/// turns, as the pace of the machine changes within seconds.
+/// Returns the batches per second of a running job beside pipetop, divided by those while pipetop is stopped. The two
+/// alternate in short turns, as the pace of the machine changes within seconds.
 pub(crate) fn throughput_ratio(situation: Situation, python: &Python) -> Result<f64, String> {
     const TURNS: u32 = 7;
     const TURN: Duration = Duration::from_secs(2);

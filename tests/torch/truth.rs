@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// The script's marks in order: from each moment (seconds of `CLOCK_MONOTONIC`) on it waits, or it steps.
+/// The script's marks in order: from each moment (seconds of `CLOCK_MONOTONIC`) on, it either waits or steps.
 pub(crate) struct Truth {
     marks: Vec<(f64, State)>,
 }

@@ -19,7 +19,7 @@ use crate::truth::Truth;
 const SECONDS: &str = "10";
 /// Tolerance of shares and of rates.
 const WITHIN: f64 = 0.08;
-/// The same where both start new workers every few seconds: their iterators have to be found again.
+/// Tolerance if both start new workers every few seconds: their iterators have to be found again.
 const WITHIN_ANEW: f64 = 0.2;
 
 fn script() -> &'static Path {
@@ -45,13 +45,13 @@ fn two_loaders_that_start_anew_every_few_seconds() {
             (&rank["loader"], &truths[1]),
         ];
         close(&pair, rank, window, WITHIN_ANEW);
-        // They take turns in each step.
+        // Both serve every step, so neither is a validation.
         let validation = rank["validation"]["share"].as_f64().unwrap_or(0.0);
         assert!(validation < 0.02, "{rank:#}");
     });
 }
 
-/// The workers of the validation are idle most of the time, and yet too few.
+/// The workers of the validation are idle most of the time, but still too few.
 #[test]
 fn a_training_and_a_validation_that_both_wait() {
     last_torch(Share::Sixth, |python| {
@@ -75,7 +75,7 @@ fn a_training_and_a_validation_that_both_wait() {
     });
 }
 
-/// Each batch of the inner loader is one of the outer loader's: the trainer takes it once.
+/// Each batch of the inner loader goes into one of the outer loader, and the trainer takes it only once.
 #[test]
 fn a_loader_within_the_dataset_of_another() {
     for workers in ["2", "0"] {
@@ -145,7 +145,7 @@ fn two_loaders_with_as_many_workers_in_a_launched_job() {
     });
 }
 
-/// Returns the time that a report is about, if pipetop was started at `began`. Where workers start in it, their first
+/// Returns the time that a report covers, if pipetop was started at `began`. If workers start in that time, their first
 /// batches take long.
 fn window(report: &Value, began: f64) -> Range<f64> {
     let seconds = |pointer| report.pointer(pointer).and_then(Value::as_f64);
@@ -183,7 +183,7 @@ fn agrees(report: &Value, window: &Range<f64>, truths: &[Truth; 2], workers: [us
     );
 }
 
-/// Each loader has the rate and the waits of its truth.
+/// Checks that each loader has the rate and the waits of its truth.
 fn close(pair: &[(&Value, &Truth)], rank: &Value, window: &Range<f64>, within: f64) {
     for (loader, truth) in pair {
         let seen = |key: &str| {

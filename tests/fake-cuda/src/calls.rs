@@ -21,7 +21,7 @@ macro_rules! cuda {
     )* };
 }
 
-/// Exports functions that wait. Each body returns the time to wait for, during which the world is not locked.
+/// Exports functions that wait. Each body returns the time until which to wait; the world is not locked meanwhile.
 macro_rules! waiting {
     ($($name:ident($($arg:ident: $kind:ty),*) |$world:ident| $body:expr;)*) => { $(
         #[unsafe(no_mangle)]

@@ -1,5 +1,5 @@
-//! Tests that run on the scripted driver. The driver is found by its name, so each test runs itself again in a process
-//! whose library path begins with a separate directory.
+//! Tests that run on the scripted driver. A process finds the driver by its name, so each test starts itself again in a
+//! process whose library path begins with a directory of its own.
 
 use std::env;
 use std::fs;
@@ -28,12 +28,13 @@ impl Driver {
         self.0.path().join("libcuda.so.1")
     }
 
-    /// Whether this is the process that was started on a driver.
+    /// Whether this process was started on a scripted driver.
     pub fn is_here() -> bool {
         env::var_os(CHILD).is_some()
     }
 
-    /// Runs the test of that name again on this driver, whose clock only waits move on, and returns the log. `module` is the test's `module_path!()`.
+    /// Runs the test of that name again on this driver, whose clock advances only in calls that wait, and returns the
+    /// log. `module` is the test's `module_path!()`.
     ///
     /// # Panics
     /// Panics if the test fails there.

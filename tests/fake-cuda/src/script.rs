@@ -18,7 +18,7 @@ pub(crate) struct Script {
 struct Fault {
     symbol: String,
     code: i32,
-    /// Calls left before it fails.
+    /// Calls that still succeed before the fault.
     spared: u64,
 }
 

@@ -23,7 +23,7 @@ const PINNED: u64 = 25;
 const PAGEABLE: u64 = 6;
 const MEMORY: u64 = 3000;
 
-/// Most bytes that are really copied and summed.
+/// The largest copy or kernel, in bytes, that is really copied or summed.
 const COPIED: usize = 1 << 16;
 
 pub(crate) type Answer = Result<(), i32>;
@@ -110,7 +110,7 @@ impl World {
         memory.get_mut(from..from.checked_add(bytes)?)
     }
 
-    /// Queues a copy and returns the time at which the caller may go on.
+    /// Queues a copy and returns the time at which the caller may go on; 0 = at once.
     pub(crate) fn copy(&mut self, target: u64, source: &[u8], stream: usize) -> Result<u64, i32> {
         let memory = self.memory(target, source.len()).ok_or(INVALID_VALUE)?;
         if source.len() <= COPIED {
@@ -199,7 +199,7 @@ pub(crate) fn now() -> u64 {
     u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX) + 1
 }
 
-/// Returns the clock that only waits move on. `None` = the script leaves the time to the machine.
+/// Returns the stepped clock, which advances only in calls that wait. `None` = the machine's time applies.
 fn stepped() -> Option<&'static AtomicU64> {
     static CLOCK: OnceLock<Option<AtomicU64>> = OnceLock::new();
     let clock = CLOCK.get_or_init(|| Script::steps_the_clock().then(|| AtomicU64::new(1)));

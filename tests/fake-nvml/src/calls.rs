@@ -12,15 +12,15 @@ const INVALID: nvmlReturn_t = nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
 const TOO_SMALL: nvmlReturn_t = nvmlReturn_enum_NVML_ERROR_INSUFFICIENT_SIZE;
 const NOT_FOUND: nvmlReturn_t = nvmlReturn_enum_NVML_ERROR_NOT_FOUND;
 const NOT_SUPPORTED: nvmlReturn_t = nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED;
-/// Number of samples that the driver keeps.
+/// Number of utilisation samples that the driver keeps.
 const RING: u64 = 72;
 
 static USERS: AtomicUsize = AtomicUsize::new(0);
 
 type Answer = Result<(), nvmlReturn_t>;
 
-/// Exports C functions. `gpu` functions get the script and the GPU's number, `sys` functions the script; both unless the
-/// script makes the call hang or fail.
+/// Exports C functions. The body of a `gpu` function gets the script and the GPU's number, that of a `sys` function the
+/// script. It does not run if the script makes the call fail.
 macro_rules! nvml {
     ($(sys $name:ident($($arg:ident: $kind:ty),*) |$script:ident| $body:expr;)*) => { $(
         #[unsafe(no_mangle)]
@@ -53,7 +53,7 @@ fn driver(symbol: &str) -> Result<Script, nvmlReturn_t> {
     Script::check_call(None, symbol)
 }
 
-/// Returns the device of a handle, which is the number of a GPU, or of an instance of one, plus one.
+/// Returns the script and the device of a handle: a handle is the number of a GPU or of an instance, plus one.
 fn device_of(device: nvmlDevice_t, symbol: &str) -> Result<(Script, Option<u32>), nvmlReturn_t> {
     let gpu = u32::try_from(device as usize).unwrap_or(0).checked_sub(1);
     if gpu.is_none_or(|gpu| parent(gpu) >= count(&Script::read())) {
@@ -90,7 +90,7 @@ fn put_text(place: *mut c_char, room: c_uint, text: &str) -> Answer {
     Ok(())
 }
 
-/// Returns a list like the driver: the number of entries, and the entries if there is room.
+/// Writes a list as the driver does: always the number of entries, and the entries if there is room.
 fn put_list<T>(place: *mut T, room: *mut c_uint, list: Vec<T>) -> Answer {
     // SAFETY: as in `put`.
     let given = unsafe { room.as_ref() }.ok_or(INVALID)?;
@@ -217,7 +217,7 @@ nvml! {
         place: *mut nvmlProcessUtilizationSample_t, room: *mut c_uint, seen: c_ulonglong
     ) |s, gpu| {
         whole(&s, gpu)?;
-        // The newest sample, or the newest of at least this age.
+        // The newest sample that is at least `procs_age` old.
         let age = s.number(gpu, "procs_age", 0.0)?;
         let last = s.driver_us(s.now - age);
         let newest = ring(&s, gpu, seen)?.into_iter().rfind(|(_, time)| *time <= last);
@@ -260,7 +260,7 @@ nvml! {
     };
 }
 
-/// Whether a GPU is divided.
+/// Whether a GPU is divided: MIG is on.
 fn divided(script: &Script, gpu: Option<u32>) -> bool {
     script.number(gpu, "mig", 0.0).unwrap_or(0.0) > 0.0
 }
@@ -318,7 +318,7 @@ fn list_processes(
     if s.number(gpu, "drift", 0.0)? == 0.0 {
         return put_list(place, room, list.collect());
     }
-    // Like 535.54.03: a structure with one field more than in the header of the call.
+    // As in driver 535.54.03: the structure has one field more than the header declares for this call.
     let drifted = list.map(|process| Drifted {
         process,
         protected: 0,

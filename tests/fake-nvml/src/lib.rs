@@ -36,13 +36,13 @@
 //! | `temp`, `sm`, `memclk` | degrees, MHz, MHz | 40, 1980, 3201 |
 //! | `throttle` | bits of `nvmlClocksEventReason*`, decimal | 0 |
 //! | `mig` | 1 = MIG is on | 0 |
-//! | `sample_ms` | distance of the utilisation samples (72 are kept) | 140 |
+//! | `sample_ms` | milliseconds between utilisation samples (72 are kept) | 140 |
 //! | `procs` | `PID:BYTES[:SM[:MEM]]`, separated by commas; bytes `-` = not available | none |
-//! | `sm_procs` | the same for samples of single processes, if they differ | `procs` |
-//! | `procs_age` | seconds: the age of those samples | 0 |
+//! | `sm_procs` | like `procs`, for the per-process utilisation samples, if they differ | `procs` |
+//! | `procs_age` | seconds: the age of the per-process samples | 0 |
 //! | `drift` | 1 = processes come in a structure one field longer than the call's | 0 |
 //! | `reserved` | bytes | 0 |
-//! | `instant`, `mem_temp` | watts and degrees, of the fields | not supported |
+//! | `instant`, `mem_temp` | watts and degrees that `nvmlDeviceGetFieldValues` returns | not supported |
 //! | `energy` | joules so far | integral of `power` |
 //! | `pcie_rx`, `pcie_tx`, `nvlink_rx`, `nvlink_tx` | bytes per second | 0; not supported |
 //! | `pcie_counters` | 1 = the byte counters of PCIe exist | not supported |
@@ -54,9 +54,9 @@
 //! | `remapped` | `CORRECTABLE:UNCORRECTABLE:PENDING:FAILURE` | all 0 |
 //! | `xid` | number: an error at the line's time; each line is reported once | none |
 //! | `events` | `none` = this GPU reports no events | it does |
-//! | `gpm_ms` | of `sys`: milliseconds that a call of the counters takes; a second one at the same time fails | 0 |
+//! | `gpm_ms` | `sys`: milliseconds that a call of the counters takes; a second call at the same time fails | 0 |
 //! | `gpm` | 1 = it has the counters of Hopper | 0 |
-//! | `gpm.ID` | such a figure: percent, or MiB per second | not supported |
+//! | `gpm.ID` | the counter ID: percent, or MiB per second | not supported |
 //! | `field.ID.SCOPE` | a field of `nvmlDeviceGetFieldValues` | as above |
 //! | `cost.SYMBOL` | as above, on this GPU | 0 |
 //! | `fail` | error of every call on this GPU | success |
@@ -95,7 +95,7 @@ impl FakeNvml {
         fake
     }
 
-    /// The same as an older driver, in whose library `symbols` are missing.
+    /// Installs an older driver, whose library lacks `symbols`.
     ///
     /// # Panics
     /// Panics like [`FakeNvml::install`], and if the library has no such symbol.
@@ -103,7 +103,7 @@ impl FakeNvml {
         let fake = Self::install(directory, script);
         let mut library = std::fs::read(built()).expect("the fake library can be read");
         for symbol in symbols {
-            // The table of names has each name between zeros. With another first letter it is another name.
+            // In the symbol table, each name stands between zero bytes. Another first letter makes it another name.
             let name = [b"\0", symbol.as_bytes(), b"\0"].concat();
             let places: Vec<_> = (0..library.len() - name.len())
                 .filter(|&at| library[at..].starts_with(&name))
@@ -111,7 +111,7 @@ impl FakeNvml {
             assert!(!places.is_empty(), "the fake has no {symbol}");
             places.into_iter().for_each(|at| library[at + 1] = b'x');
         }
-        // A new file, as the copy may be in use by another thread.
+        // Written as a new file, as another thread may use the copy.
         std::fs::remove_file(fake.library()).expect("the copy can be removed");
         std::fs::write(fake.library(), library).expect("the directory can be written");
         fake

@@ -1,4 +1,4 @@
-//! Reads the script and returns the value of a key at a time. Of NVML it only knows the error numbers.
+//! Reads the script and returns the value of a key at a given time. Of NVML it knows only the error numbers.
 
 #![expect(
     clippy::disallowed_methods,
@@ -26,7 +26,7 @@ struct Line {
     pairs: Vec<(String, String)>,
 }
 
-/// The driver, a GPU by its number, or an instance of a divided GPU by [`instance`].
+/// What a line is about: the driver, all GPUs, a GPU by its number, or an instance of a divided GPU by [`instance`].
 #[derive(Clone, Copy, PartialEq)]
 enum Subject {
     Driver,
@@ -36,7 +36,7 @@ enum Subject {
 
 /// Lowest number of an instance.
 const INSTANCES: u32 = 1000;
-/// Most instances of a GPU, as of every card that can be divided.
+/// Most instances of a GPU, the same for every card that can be divided.
 pub const MAX_INSTANCES: u32 = 7;
 
 /// Returns the number of an instance of a GPU.
@@ -79,7 +79,7 @@ impl Script {
             .map(|text| text.replace('_', " "))
     }
 
-    /// Returns the current number of a key; `Err` if the script sets `none`.
+    /// Returns the current number of a key, `without` if the script does not set it; `Err` if it sets `none`.
     pub fn number(&self, gpu: Option<u32>, key: &str, without: f64) -> Result<f64, nvmlReturn_t> {
         self.number_at(gpu, key, without, self.now)
     }
@@ -151,7 +151,7 @@ impl Script {
         past.into_iter().map(|(_, value)| value).collect()
     }
 
-    /// Whether a line is for this number alone.
+    /// Whether a line names this number; `*` does not count.
     pub fn names(&self, number: u32) -> bool {
         self.lines
             .iter()
@@ -163,8 +163,7 @@ impl Script {
         self.epoch_us + (at * 1e6) as u64
     }
 
-    /// Hangs or fails if the script sets that for `symbol`, takes as long as the call's cost, and logs the call if
-    /// requested.
+    /// Applies what the script sets for a call of `symbol`: its cost, a hang, an error. Logs the call if requested.
     pub fn check_call(gpu: Option<u32>, symbol: &str) -> Result<Self, nvmlReturn_t> {
         let began = Instant::now();
         let mut script = Self::read();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// The tree; its `proc` and `sys` are the roots for the sources.
+/// The tree. Its `proc` and `sys` are the roots for the sources.
 pub struct FakeRoot(TempDir);
 
 impl FakeRoot {
@@ -24,7 +24,8 @@ impl FakeRoot {
         self.0.path().join("sys")
     }
 
-    /// Writes a file, or overwrites it in place as a counter increases: `proc/stat`, `sys/block/sda/size`.
+    /// Writes a file such as `proc/stat` or `sys/block/sda/size`. An existing one is overwritten in place, as when a
+    /// counter increases.
     pub fn file(&self, path: &str, content: impl AsRef<[u8]>) -> &Self {
         let path = self.0.path().join(path);
         std::fs::create_dir_all(path.parent().expect("a path within the tree"))

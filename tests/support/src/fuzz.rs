@@ -6,7 +6,7 @@
 pub use fastrand::Rng;
 use proptest::prelude::{ProptestConfig, Strategy, any};
 
-/// Default number of cases of a test: about a second, even without optimisation.
+/// Default number of cases per test, which take about a second, even without optimisation.
 const CASES: u32 = 4_000;
 /// Inputs that break parsers: ends of number ranges, separators, bytes that are not text, and control characters.
 const WORDS: [&[u8]; 22] = [
@@ -38,7 +38,7 @@ pub fn cases() -> ProptestConfig {
     cases_or(CASES)
 }
 
-/// Returns the configuration of a test whose cases are very slow or very fast.
+/// Returns the configuration of a test whose cases are so slow or so fast that it has another default number of them.
 pub fn cases_or(few: u32) -> ProptestConfig {
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => ProptestConfig::default(),
@@ -46,12 +46,12 @@ pub fn cases_or(few: u32) -> ProptestConfig {
     }
 }
 
-/// Returns bytes that were made from one of these.
+/// Returns bytes made from one or several of `valid`.
 pub fn bytes<T: AsRef<[u8]>, const N: usize>(valid: [T; N]) -> impl Strategy<Value = Vec<u8>> {
     any::<u64>().prop_map(move |seed| hurt(&valid, &mut Rng::with_seed(seed)))
 }
 
-/// Returns text that was made from one of these.
+/// Returns text made from one or several of `valid`.
 pub fn text<T: AsRef<[u8]>, const N: usize>(valid: [T; N]) -> impl Strategy<Value = String> {
     bytes(valid).prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }

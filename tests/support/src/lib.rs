@@ -50,8 +50,8 @@ pub fn for_everyone(program: &Path) -> io::Result<(TempDir, PathBuf)> {
     Ok((folder, copy))
 }
 
-/// Copies a program by another process: a child that another test starts meanwhile would inherit the file as it is open
-/// for writing, and such a file cannot be run.
+/// Copies a program with `install`, in another process. If this process wrote the copy, a child that another test
+/// starts at that moment would inherit the open descriptor, and a file that is open for writing cannot be run.
 fn copy_program(program: &Path, to: &Path) -> io::Result<()> {
     let mut install = Command::new("install");
     let made = install.arg("-m755").arg(program).arg(to).status()?;
@@ -62,8 +62,8 @@ fn copy_program(program: &Path, to: &Path) -> io::Result<()> {
     Err(io::Error::other(text))
 }
 
-/// Returns a command that starts the program under test with the signals that it would have in a shell. With `nohup`, and
-/// in the background of a shell, the test itself may ignore some, and so would what it starts.
+/// Returns a command that starts the program under test with the signals that it would have in a shell. Under `nohup`
+/// or in the background of a shell, the test itself may ignore some signals, and its children would inherit that.
 pub fn with_all_signals() -> Command {
     let mut command = Command::new("env");
     command.arg("--default-signal=HUP,INT,QUIT").arg(pipetop());

@@ -61,7 +61,7 @@ fn torch_version(python: &str) -> Result<String, String> {
     }
 }
 
-/// Whether this Python has the module. It is not imported, as a large module takes seconds.
+/// Whether this Python has the module. Does not import it: a large module takes seconds.
 pub fn has(python: &str, module: &str) -> bool {
     let find = format!("import importlib.util as u, sys; sys.exit(not u.find_spec({module:?}))");
     let output = Command::new(python).args(["-c", &find]).output();
@@ -76,7 +76,7 @@ pub fn each_torch(share: Share, body: impl Fn(&Python) + Sync) {
     each(torches(), share, body);
 }
 
-/// Runs `body` with the last such Python only, for what does not depend on torch's version.
+/// Runs `body` only with the last Python that has torch, for tests that do not depend on torch's version.
 pub fn last_torch(share: Share, body: impl FnOnce(&Python)) {
     let Some(python) = torches().last() else {
         return skip("no Python with torch");
@@ -85,12 +85,12 @@ pub fn last_torch(share: Share, body: impl FnOnce(&Python)) {
     body(python);
 }
 
-/// Runs `body` with each Python, for what needs no torch.
+/// Runs `body` with each Python, for tests that need no torch.
 pub fn each_interpreter(share: Share, body: impl Fn(&str) + Sync) {
     each(interpreters(), share, |path| body(path));
 }
 
-/// Runs `body` with each value in a separate thread, which holds a part of the machine. Fails if one of them fails.
+/// Runs `body` with each value in a thread of its own, which holds `share` of the machine. Fails if one of them fails.
 pub fn each<T: Sync>(these: &[T], share: Share, body: impl Fn(&T) + Sync) {
     side_by_side(these, |one| {
         let _place = Place::take(share);
@@ -98,7 +98,7 @@ pub fn each<T: Sync>(these: &[T], share: Share, body: impl Fn(&T) + Sync) {
     });
 }
 
-/// Runs `body` with each value at the same time, and no other test beside them. Fails if one of them fails.
+/// Runs `body` with all values at the same time, and no other test beside them. Fails if one of them fails.
 pub fn all_at_once<T: Sync>(these: &[T], body: impl Fn(&T) + Sync) {
     let _place = Place::take(Share::Whole);
     side_by_side(these, body);
@@ -136,7 +136,7 @@ pub fn is_root() -> bool {
 pub enum Share {
     /// A job that sleeps most of the time: seven others may run beside it.
     Eighth,
-    /// A short job, much of which are its imports.
+    /// A short job that spends much of its time on imports.
     Sixth,
     /// A job that computes now and then: three others may run beside it.
     Quarter,
@@ -148,16 +148,17 @@ pub enum Share {
     Whole,
 }
 
-/// Who has which part of the machine. Smaller parts are given first: many of them fill the machine, where a larger one that
-/// waits for its turn would leave it empty, and it empties once for all that need it whole.
+/// The free and the wanted parts of the machine. Smaller requests are served first: a large one that waits would
+/// otherwise keep the small ones out and leave CPUs idle. It also means that the machine has to become empty only once
+/// for all tests that need the whole of it.
 struct Places {
     /// Parts of [`WHOLE`].
     free: u8,
-    /// The parts that are asked for, by those who wait.
+    /// The size of each waiting request.
     wanted: Vec<u8>,
 }
 
-/// How many parts the machine has: a number that all shares divide.
+/// Number of parts of the machine: every share is a whole number of them.
 const WHOLE: u8 = 120;
 
 static PLACES: Mutex<Places> = Mutex::new(Places {

@@ -5,13 +5,14 @@ use std::iter::repeat_with;
 use std::panic::resume_unwind;
 use std::thread;
 
-/// Requires two of three trials to succeed: one may coincide with other load of the machine. Runs the third only if the
+/// Requires two of three trials to succeed, as other load of the machine may disturb one. Runs the third only if the
 /// first two disagree. Returns the error of the first that failed.
 pub fn two_of_three<E>(mut trial: impl FnMut() -> Result<(), E>) -> Result<(), E> {
     majority([trial(), trial()], trial)
 }
 
-/// The same for reports on one job, which do not disturb each other: the first two are made at the same time.
+/// Like [`two_of_three`], for reports on one job. They do not disturb each other, so the first two are made at the same
+/// time.
 pub fn two_of_three_at_once<E: Send>(report: impl Fn() -> Result<(), E> + Sync) -> Result<(), E> {
     let first = thread::scope(|scope| {
         let other = scope.spawn(&report);
@@ -43,7 +44,7 @@ pub fn median(figures: Vec<f64>) -> f64 {
     median_by(figures, |figure| *figure)
 }
 
-/// Returns the value with the median figure, of at least one.
+/// Returns the value whose figure is the median. There must be at least one value.
 pub fn median_by<T>(mut all: Vec<T>, figure: impl Fn(&T) -> f64) -> T {
     all.sort_unstable_by(|a, b| figure(a).total_cmp(&figure(b)));
     all.swap_remove(all.len() / 2)

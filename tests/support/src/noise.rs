@@ -1,4 +1,4 @@
-//! A job whose figures differ from sample to sample, with all that benchmarks need.
+//! A job whose figures differ from sample to sample, with all figures that benchmarks need.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -44,7 +44,7 @@ impl Noise {
         self.chance.u64(0..most)
     }
 
-    /// Returns the polls of a second and of the one before, 50 ms apart, each with one of these states.
+    /// Returns the polls of this second and the one before it, 50 ms apart, each with one of these states at random.
     fn polls<T: SlotState>(&mut self, second: u64, what: &[T]) -> PollTrace {
         let mut polls = PollTrace::default();
         for poll in 20 * second.saturating_sub(2)..20 * second {
@@ -133,7 +133,7 @@ impl Noise {
         }
     }
 
-    /// Returns two finished batches and one in work.
+    /// Returns two finished batches and one in progress.
     fn loads(&mut self, at: u64, id: u32) -> WorkerLoads {
         let batch = 32 * at + u64::from(id);
         let mut ms = |most| u32::try_from(self.below(most)).unwrap();

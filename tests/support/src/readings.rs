@@ -1,4 +1,4 @@
-//! Reads a recording while it is being written: shows how far a program is that prints nothing yet.
+//! Reads a recording while it is being written, to see how far a program is that has printed nothing yet.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use pipetop::testing::record::Recording;
 
 use crate::waiting::wait;
 
-/// Returns the number of samples in the file; 0 until it has a whole one.
+/// Returns the number of samples in the file; 0 until there is a complete one.
 pub fn readings(path: &Path) -> u64 {
     Recording::open(path).map_or(0, |recording| recording.len())
 }

@@ -1,4 +1,4 @@
-//! Folders for one run of `pipetop run`, and what is left of it: processes and temporary files.
+//! Folders for one run of `pipetop run`, and checks of what the run leaves behind: processes and temporary files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::session::Session;
 use crate::waiting::{ToEnd, wait_with_state};
 
-/// Folders of one test. Its processes are identified by the one for temporary files, which is in their environment.
+/// The folders of one test. Its processes are found by the temporary folder's path, which is in their environment.
 pub struct RunFolder {
     folder: TempDir,
 }
@@ -50,7 +50,7 @@ impl RunFolder {
         self.command(arguments).to_end()
     }
 
-    /// Runs it on a screen.
+    /// Runs `pipetop run` with these arguments in a pseudo-terminal.
     pub fn session(&self, arguments: &[&str]) -> Session {
         let mut words = vec!["run"];
         words.extend(arguments);
@@ -80,7 +80,8 @@ impl RunFolder {
         pids.filter_map(ours).collect()
     }
 
-    /// Counts the files of pipetop, and those of a Python that was ended. Those of torch itself do not count.
+    /// Counts the temporary files of pipetop, and those that a killed Python leaves. Files of torch itself do not
+    /// count.
     pub fn temporary_files(&self) -> usize {
         let entries = fs::read_dir(self.temporary()).expect("ours").flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

@@ -115,7 +115,7 @@ const STARVED: Pace = Pace {
     workers: 4,
 };
 
-/// Returns the history of a starved job without a GPU that reports anything.
+/// Returns the history of a starved job without GPU figures.
 pub fn starved_without_gpu() -> History {
     let mut history = History::new();
     remember(&mut history, STARVED, 0, 1);
@@ -255,7 +255,8 @@ fn interval(share: f64, half: f64) -> Interval {
     }
 }
 
-/// Returns the expected wait for a pace that is known to 2.5 % of the wait.
+/// Returns the expected wait share with this many workers, if the present wait share is known to ±2.5 percentage
+/// points.
 fn what_if(pace: Pace, workers: u32) -> Expected {
     let every = pace.load_ms / f64::from(workers);
     let expected = (1.0 - pace.step_ms / every).max(0.0);
@@ -341,7 +342,7 @@ pub fn scene(pace: Pace, gpus: u32, ranks: u32) -> Scene {
     scene
 }
 
-/// Adds two minutes: a full queue that empties, and the resulting waits.
+/// Adds two minutes of history: the queue empties, and waits follow.
 fn remember(history: &mut History, pace: Pace, gpus: u32, ranks: u32) {
     let lost = pace.wait_share();
     for second in 0..120_u32 {
@@ -419,7 +420,7 @@ pub fn polled(scene: &mut Scene, workers: u32, slow: &[u32]) {
             begins: false,
         }
     });
-    // After the stall, the batches made meanwhile arrive at once.
+    // The batches made during the stall arrive at once after it.
     let waits = waits.map(|wait| match wait.batch {
         Some(batch) if batch % 4 > 0 => Wait {
             from: wait.from + ms(600),

@@ -29,11 +29,11 @@ pub struct Session {
     pub master: Option<Box<dyn MasterPty + Send>>,
     pub writer: Option<Box<dyn Write + Send>>,
     written: Arc<Mutex<Written>>,
-    /// The reader of the other end closes it after the next byte.
+    /// Set = the reading thread closes its end of the terminal after its next read.
     pub release: Arc<AtomicBool>,
-    /// The other end is not read.
+    /// Set = the other end is not read.
     pub paused: Arc<AtomicBool>,
-    /// The terminal's screen, and how many bytes of the output it has processed.
+    /// The terminal's screen, and the number of bytes of output that it has processed.
     terminal: RefCell<(vt100::Parser, usize)>,
     /// The terminal's settings at the start.
     settings: String,
@@ -41,12 +41,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts pipetop with these arguments; without any, on a machine without processes.
+    /// Starts pipetop with these arguments. Without any, it is started on a machine without processes.
     pub fn start<T: AsRef<OsStr>>(arguments: &[T]) -> Self {
         Self::start_with(arguments, &[])
     }
 
-    /// Starts it with these variables in its environment.
+    /// Starts pipetop with these variables in its environment.
     pub fn start_with<T: AsRef<OsStr>>(arguments: &[T], environment: &[(&str, &OsStr)]) -> Self {
         let program = crate::pipetop();
         let set: Vec<_> = environment
@@ -120,7 +120,7 @@ impl Session {
         }
     }
 
-    /// Returns its working directory, which is used by this session only.
+    /// Returns the program's working directory, which no other session uses.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -130,7 +130,7 @@ impl Session {
         Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid")
     }
 
-    /// Returns its whole output.
+    /// Returns the program's whole output.
     pub fn bytes(&self) -> Vec<u8> {
         let written = self.written.lock().expect("not poisoned");
         let pieces: Vec<&[u8]> = written.iter().map(|(_, bytes)| &bytes[..]).collect();

@@ -16,15 +16,15 @@ use crate::session::Session;
 use crate::stand_in::StandIn;
 use crate::waiting::{now, pause, wait_with_state};
 
-/// Steps of a round, one per second: a job of shells that restart workers ten times a second, none, a `PyTorch` job,
-/// none.
+/// Steps of a round, one per second. Their order: a job of shells that restart workers ten times a second, no job, a
+/// `PyTorch` job, no job.
 const ROUND: u64 = 60;
 const STEP: Duration = Duration::from_secs(1);
 const SHELLS_END: u64 = 20;
 const TORCH_STARTS: u64 = 24;
 const TORCH_ENDS: u64 = 54;
 const WORKERS: u32 = 2;
-/// Half of the sizes show everything; one cell is the smallest terminal.
+/// Two of the four sizes show everything; one cell is the smallest terminal.
 const SIZES: [(u16, u16); 4] = [(120, 40), (80, 24), (1, 1), (200, 60)];
 /// Keys that leave the screen as it was after each pair, so that all rounds are alike.
 const KEYS: [&str; 24] = [
@@ -53,7 +53,7 @@ const KEYS: [&str; 24] = [
     "o",
     "ctrl-l",
 ];
-/// Trains in epochs of some seconds, each with new workers.
+/// A training in epochs of some seconds, each with new workers.
 const SCRIPT: &str = "
 import time
 from torch.utils.data import DataLoader, Dataset
@@ -91,16 +91,16 @@ pub struct Usage {
 /// Panics if pipetop ends too early or with an error, or leaves a recording that cannot be replayed.
 pub fn soak(rounds: u32, python: Option<&str>, mut report: impl FnMut(&Usage)) {
     let folder = TempDir::new().expect("a temporary directory");
-    // All jobs are created below it and identified by it: others may run on this machine.
+    // All jobs are created below the folder and identified by it, as other jobs may run on this machine.
     let start = || StandIn::restarting_in(folder.path(), WORKERS);
     let driver = FakeNvml::install(folder.path(), &gpus(""));
     let script = folder.path().join("train.py");
     std::fs::write(&script, SCRIPT).expect("the folder is ours");
-    // So little that it is full after some minutes, and is reused from then on.
+    // The memory for past samples: so little that it is full after some minutes, and is reused from then on.
     let config = folder.path().join("soak.toml");
     std::fs::write(&config, "past-mib = 2").expect("the folder is ours");
     let recording = folder.path().join("soak.rec").display().to_string();
-    // A word that matches only a process that does not train yet is refused.
+    // Started before pipetop, which refuses a word that matches only a process that does not train yet.
     let mut shells = Some(start());
     let mut session = Session::start(&[
         // Four times as many samples as usual, so that a recording is full after some minutes.
@@ -182,7 +182,7 @@ fn usage(session: &Session, at: Duration, last: &Usage) -> Usage {
     }
 }
 
-/// Ends with its workers, which notice that their parent is gone.
+/// The trainer. Its workers end by themselves when they notice that their parent is gone.
 struct Torch(Child);
 
 impl Torch {

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::copy_program;
 use crate::waiting::{ended, wait};
 
-/// Starts its workers. Its input and its output are the two ends of one pipe, like a loader's result queue.
+/// Starts the workers. The trainer's input and output are the two ends of one pipe, like a loader's result queue.
 const START: &str = "\
 count=0
 while [ $count -lt $2 ]; do
@@ -19,9 +19,9 @@ while [ $count -lt $2 ]; do
     count=$((count + 1))
 done
 ";
-/// Having started its workers, waits for a line from them.
+/// After `START`: waits for a line from the workers.
 const TRAINER: &str = "read line\n";
-/// Waits for the test to close the other end.
+/// A worker: waits until the test closes the other end of its standard error.
 const WORKER: &str = "\
 read line <&2
 echo end
@@ -38,7 +38,7 @@ while :; do
 done
 ";
 
-/// Its workers write endlessly into its input. On request it closes that, and writes their exit codes.
+/// A trainer whose workers write endlessly into its input. On request it closes its input and writes their exit codes.
 const CLOSING: &str = "\
 count=0
 while [ $count -lt $2 ]; do
@@ -54,25 +54,25 @@ for pid in $pids; do
 done
 mv \"$1/codes\" \"$1/ended\"
 ";
-/// Having started its workers, reads their output to the end.
+/// After `START`: reads the workers' output to its end.
 const READING: &str = "\
 exec >&-
 while read line; do count=$((count - 1)); done
 echo $count >\"$1/ended\"
 ";
 
-/// Having started its workers, becomes another program on request.
+/// After `START`: becomes another program on request.
 const REPLACED: &str = "\
 while [ ! -e \"$1/exec\" ]; do sleep 0.1; done
 exec sleep 600
 ";
 
-/// A value in the environment of each process, which must not be printed.
+/// A value in the environment of each process, which pipetop must not print.
 pub const SECRET: &str = "told-to-nobody";
 
 pub struct StandIn {
     child: Child,
-    /// The workers wait until this is closed.
+    /// The workers wait until this end is closed.
     control: Option<PipeWriter>,
     directory: TempDir,
 }
@@ -82,7 +82,7 @@ impl StandIn {
         Self::start_in(&std::env::temp_dir(), workers)
     }
 
-    /// Starts one with its files below this folder, which is then in its command line.
+    /// Starts a job with its files below this folder, which is then in its command line.
     pub fn start_in(folder: &Path, workers: u32) -> Self {
         Self::of(&format!("{START}{TRAINER}"), folder, workers)
     }
@@ -91,22 +91,24 @@ impl StandIn {
         Self::restarting_in(&std::env::temp_dir(), workers)
     }
 
-    /// Starts a restarting one with its files below this folder, which is then in its command line.
+    /// Starts a restarting job with its files below this folder, which is then in its command line.
     pub fn restarting_in(folder: &Path, workers: u32) -> Self {
         Self::of(RESTARTING, folder, workers)
     }
 
-    /// Closes its input as soon as its directory has a file `close`, and writes its workers' exit codes to `ended`.
+    /// Starts a job that closes its input as soon as its directory has a file `close`, and then writes its workers'
+    /// exit codes to `ended`.
     pub fn closing(workers: u32) -> Self {
         Self::of(CLOSING, &std::env::temp_dir(), workers)
     }
 
-    /// Reads from its workers until they have ended, and then writes to `ended` how many it has not read from.
+    /// Starts a job that reads from its workers until they have ended, and then writes to `ended` how many it has not
+    /// read from.
     pub fn reading(workers: u32) -> Self {
         Self::of(&format!("{START}{READING}"), &std::env::temp_dir(), workers)
     }
 
-    /// Becomes a program other than Python as soon as its directory has a file `exec`.
+    /// Starts a job that becomes a program other than Python as soon as its directory has a file `exec`.
     pub fn replaced(workers: u32) -> Self {
         Self::of(
             &format!("{START}{REPLACED}"),
@@ -120,7 +122,7 @@ impl StandIn {
         self.control.take();
     }
 
-    /// Starts one whose script has this name.
+    /// Starts a job whose script has this name.
     pub fn with_script(name: &str, workers: u32) -> Self {
         let script = format!("{START}{TRAINER}");
         Self::named(name, &script, &std::env::temp_dir(), workers)

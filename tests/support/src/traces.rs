@@ -1,4 +1,5 @@
-//! One run of the built-in job in separate folders, and what is left of it: processes, shared memory, sockets, files.
+//! One run of the built-in job in separate folders, and checks of what it leaves behind: processes, shared memory,
+//! sockets, files.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -36,7 +37,7 @@ impl Member {
         kill_process(pid, signal).expect("it runs");
     }
 
-    /// Returns the process that started it.
+    /// Returns the process that started this one.
     pub fn parent(&self) -> Option<Self> {
         let pid = Stat::read(self.pid)?.parent;
         Some(Self {
@@ -46,7 +47,7 @@ impl Member {
         })
     }
 
-    /// Whether it has ended, and its parent may not have noticed it so far.
+    /// Whether the process has ended, even if its parent has not reaped it yet.
     pub fn has_exited(&self) -> bool {
         Stat::read(self.pid).is_none_or(|stat| stat.state == 'Z')
     }
@@ -63,8 +64,7 @@ impl Place {
     #[expect(clippy::new_without_default, reason = "it makes folders")]
     pub fn new() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        // Processes that lose their parent become our children, so that their end can be observed, whatever process 1
-        // does.
+        // Orphaned processes become our children, so that their end can be observed whatever process 1 does.
         set_child_subreaper(Some(getpid())).expect("Linux");
         let folder = tempfile::tempdir().expect("a temporary directory");
         for name in ["cache", "tmp"] {
@@ -95,7 +95,7 @@ impl Place {
         ]
     }
 
-    /// Returns the arguments of `line`, with those that all runs have here.
+    /// Returns the arguments in `line`, followed by those that all runs in this place have.
     pub fn arguments(&self, line: &str) -> Vec<String> {
         let mut arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         arguments.extend(["--seed".into(), self.seed.to_string()]);
@@ -184,7 +184,7 @@ pub fn sockets_of(pipetop: u32) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// Whether the process exists in any state. Reaps one that has ended and became our child.
+/// Whether the process exists in any state. Reaps an ended process that was reparented to us.
 fn is_there(member: &Member) -> bool {
     let Some(stat) = Stat::read(member.pid).filter(|stat| stat.started == member.started) else {
         return false;
@@ -215,7 +215,7 @@ impl Stat {
     }
 }
 
-/// Returns pipetop's names in `/dev/shm`. Other tests may add some meanwhile.
+/// Returns the names in `/dev/shm` that are pipetop's. Other tests may add some at any time.
 fn shared_memory() -> BTreeSet<String> {
     let entries = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

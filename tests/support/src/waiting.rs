@@ -1,4 +1,4 @@
-//! Waits for real programs until there is an answer, with a limit.
+//! Waits for real programs, with a limit, until there is an answer.
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -16,7 +16,7 @@ pub fn wait<T>(what: &str, poll: impl FnMut() -> Option<T>) -> T {
     wait_with_state(what, poll, String::new)
 }
 
-/// Like [`wait`]; a failure includes the state at that time.
+/// Like [`wait`]; the message of a failure includes the state at that time.
 ///
 /// # Panics
 /// Panics if there is no answer before [`HANG`].
@@ -35,10 +35,10 @@ pub fn wait_with_state<T>(
     }
 }
 
-/// A program that ends. The standard library waits for it without a limit; this panics if it has not ended before
-/// [`HANG`], or if another process still has its outputs open.
+/// Waits for a program to end. The standard library does so without a limit; this panics if the program has not ended
+/// before [`HANG`], or if another process still has its outputs open.
 pub trait ToEnd {
-    /// Returns how it ended, and the unread part of its piped outputs.
+    /// Returns the exit status, and the unread part of the piped outputs.
     fn to_end(&mut self) -> Output;
 }
 
@@ -71,7 +71,7 @@ impl ToEnd for Child {
     }
 }
 
-/// Waits until it has ended, and returns how. Does not read its outputs.
+/// Waits until the child has ended, and returns its exit status. Does not read its outputs.
 ///
 /// # Panics
 /// Panics if it has not ended before [`HANG`].
@@ -79,7 +79,7 @@ pub fn ended(child: &mut Child) -> ExitStatus {
     wait("a program to end", || child.try_wait().expect("our child"))
 }
 
-/// Returns all output, once no process has its other end open.
+/// Returns a receiver of the whole output, which arrives once no process has the other end open.
 fn all_of(mut output: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (whole, comes) = mpsc::channel();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! The cost of the hook, compared with the same run without it: alternating blocks of both, and the median.
+//! The cost of the hook: blocks with and without it alternate in one run, and the medians are compared.
 
 use pipetop::testing::launch::LoaderOverrides;
 use support::machine::{Share, each_interpreter, last_torch};
@@ -8,14 +8,14 @@ use super::stand::{HookSession, Run, job, short, spawn};
 use super::stub::{ITERATOR, with_stub};
 use support::waiting::ToEnd;
 
-/// Limit of [`cost`]: 5 us, when reading the clock twice and storing the result takes 0.15 us.
+/// Limit of [`cost`]: 5 us per batch. By hand, reading the clock twice and storing the result takes 0.15 us.
 const MAX_COST: f64 = 33.0;
 /// Most microseconds that the hook may add to a step of 12 ms in any mode: 1 %.
 const MAX_SHARE_OF_STEP: f64 = 120.0;
 
 /// Returns the hook's time per batch, as a multiple of that of a loop that times itself by hand.
 fn cost(python: &str, more: &str) -> (f64, Run) {
-    // Blocks take a quarter of a millisecond to one, so that losing the CPU affects only a few of them.
+    // Each block takes between 0.25 and 1 ms, so that losing the CPU affects only a few of them.
     let script = "
 import multiprocessing, statistics, time
 import torch.cuda as cuda
@@ -64,7 +64,7 @@ fn a_batch_costs_little() {
     each_interpreter(Share::Whole, |python| {
         let (cost, run) = cost(python, "");
         let totals = &run.report().totals;
-        // On a busy machine, the reader is late and much is lost.
+        // On a busy machine, reports are read late and many are lost.
         assert!(totals.steps >= 5_000, "it was timed: {totals:?}");
         assert!(cost < MAX_COST, "{python}: {cost} times by hand");
     });
@@ -110,7 +110,7 @@ fn steps_take_as_long_as_without_it() {
 
 #[test]
 fn a_python_that_loads_no_torch_starts_as_quickly() {
-    // CPU time since the process began, which hardly depends on other load.
+    // CPU time since the process began, which depends little on other load.
     const SCRIPT: &str = "import time; print(time.process_time_ns())";
     each_interpreter(Share::Third, |python| {
         let stand = HookSession::new();

@@ -1,4 +1,4 @@
-//! How long a GPU idles while the trainer waits, on a simulated GPU: the script knows when it was idle.
+//! How long a GPU idles while the trainer waits, on a simulated GPU: the script knows when the GPU was idle.
 
 use pipetop::testing::probe::Step;
 
@@ -108,8 +108,8 @@ fn a_gpu_that_falls_behind_delays_no_report() {
 
 #[test]
 fn starting_a_loader_counts_as_idle_time() {
-    // On a busy machine, the script may come back later than after 1 ms to ask for the first batch. The start then
-    // counts as over, and has no idle time.
+    // On a busy machine, the script may ask for the first batch more than 1 ms after the start. The start would then
+    // count as over, without idle time.
     let script = "
 import pipetop_hook_device
 pipetop_hook_device._AT_ONCE = 1_000_000_000

@@ -1,4 +1,5 @@
-//! Unmodified scripts of common launchers and frameworks: which process reports, its rank, and how often and how long.
+//! Unmodified scripts of common launchers and frameworks: which process reports, its rank, how often it waits and how
+//! long.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,17 +19,18 @@ struct OwnFigures {
     #[serde(default)]
     rank: Option<u32>,
     batches: u64,
-    /// Seconds that it waited for data; if it is its own loader and the framework waits, seconds that it loaded.
+    /// Seconds that the process waited for data. If the framework waits and the script only loads, seconds that it
+    /// loaded.
     seconds: f64,
     /// Each wait as timed by its own loop, from before the call to after it.
     #[serde(default)]
     waits: Vec<f64>,
 }
 
-/// Returns the seconds that it waited without a report.
+/// Returns the seconds of waits that are missing from the report.
 fn missing(own: &OwnFigures, report: &ProbeReport) -> f64 {
     if own.waits.is_empty() {
-        // Its own load time is part of the reported time.
+        // The script's load time is part of the reported time.
         return own.seconds - report.totals.waited.as_secs_f64();
     }
     assert_eq!(own.waits.len(), report.steps.len());
@@ -95,12 +97,12 @@ fn run(python: &str, arguments: &[&str]) -> BTreeMap<Pid, (OwnFigures, ProbeRepo
     own
 }
 
-/// Checks that one process trains, not the launching one.
+/// Checks that exactly one process trains.
 fn one(python: &str, arguments: &[&str]) {
     assert_eq!(run(python, arguments).len(), 1);
 }
 
-/// Does the same with each torch that has this package.
+/// Runs [`one`] with each torch that has this package.
 fn with(package: &str, arguments: &[&str]) {
     if !torches().iter().any(|python| has(&python.path, package)) {
         skip(&format!("no Python of PIPETOP_TORCH_PYTHONS has {package}"));

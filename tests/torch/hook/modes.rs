@@ -66,7 +66,7 @@ fn no_workers_and_nothing_that_only_they_can_have() {
         "num_workers": 2, "persistent_workers": true, "prefetch_factor": 3, "timeout": 60,
         "multiprocessing_context": "fork", "pin_memory": true,
     });
-    // Without workers nothing is fetched ahead.
+    // Without workers nothing is prefetched.
     let none = overrides(&[("workers", 0), ("prefetch", 4), ("pin", 0)]);
     same(&settings, &none, &json!({}));
 }
@@ -114,7 +114,7 @@ fn cached_batches_repeat_without_end() {
             numbers.iter().copied().eq(loaded.chain(again)),
             "{numbers:?}"
         );
-        // The very same tensors; items that the script removes from a batch are restored.
+        // The very same tensors; items that the script removed from a batch are restored.
         let places = seen[17..20].iter().cycle().take(80);
         assert!(seen[20..].iter().eq(places));
         let report = run.report();

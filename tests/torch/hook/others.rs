@@ -14,15 +14,15 @@ const WITHIN: f64 = 0.02;
 /// Number of steps before the measurement.
 const STEADY: usize = 5;
 
-/// Runs a script whose processes end with it.
+/// Runs a script whose processes end with it: the timer's signal interrupts it like Ctrl-C.
 const ENDS: &str = "import runpy, signal, sys
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 sys.argv = sys.argv[1:]
 sys.path.insert(0, sys.argv[0].rpartition('/')[0])
 runpy.run_path(sys.argv[0], run_name='__main__')";
 
-/// Runs the script for 30 seconds, of which its imports may take most beside other tests: with four workers that need 400 ms
-/// for a batch and a step of 50 ms, and with workers that need 40 ms.
+/// Runs the script for 30 seconds (its imports may take most of that beside other tests), with a step of 50 ms and four
+/// workers: once they need 400 ms for a batch, once 40 ms.
 fn exact(script: &str, package: &str) {
     let Some(python) = python_with_loaders() else {
         return;

@@ -1,4 +1,4 @@
-//! Python starts as without the hook, and any iterable can be watched.
+//! Python starts as it does without the hook, and any iterable can be watched.
 
 use std::fs;
 use std::path::Path;

@@ -113,7 +113,7 @@ fn two_loaders_that_take_turns_are_one_count() {
 fn the_start_of_workers_is_waited_for_wherever_it_is() {
     exact("begun_early", |run, truth| {
         assert_eq!(truth.batches, 30);
-        // Not the time in between: a fifth of a second before the first batch, and another one in the tenth step.
+        // Not the time after each start: 0.2 s before the first batch, and another 0.2 s in the tenth step.
         let waited = run.report().totals.waited;
         let stepped = run.report().totals.stepped;
         assert!(stepped.as_millis() >= 200, "{stepped:?}");
@@ -125,7 +125,7 @@ fn the_start_of_workers_is_waited_for_wherever_it_is() {
 #[test]
 fn the_share_of_waiting_is_what_the_script_finds_over_200_batches() {
     each_torch(|python| {
-        // The script reads its clock just before the hook does: time lost between the two is due to the machine, and only
+        // The script reads its clock just before the hook does: if it loses the CPU between the two, that only
         // increases the difference.
         let off = [(); 5].map(|()| {
             let run = HookSession::new().run(&mut job(python, "half_waiting"));

@@ -20,12 +20,12 @@ fn stub(folder: &Path, dataloader: &str) {
     fs::write(folder.join("torch/cuda/__init__.py"), cuda).expect("written");
 }
 
-/// Runs `script` after `import torch.utils.data.dataloader as d` with this stand-in of that module.
+/// Runs `script` after `import torch.utils.data.dataloader as d`, with this stand-in of that module.
 pub(crate) fn with_stub(python: &str, dataloader: &str, script: &str) -> Run {
     with_stub_as(python, &[], dataloader, script)
 }
 
-/// Runs it with these options of Python.
+/// Runs the same with these options of Python.
 fn with_stub_as(python: &str, options: &[&str], dataloader: &str, script: &str) -> Run {
     let stand = HookSession::new();
     let folder = stand.folder.path().join("stub");
@@ -62,7 +62,7 @@ fn an_unknown_torch_is_left_alone_and_reported() {
         let notice = run.notice().expect("it says why");
         assert!(notice.contains("_BaseDataLoaderIter"), "{notice}");
 
-        // It fails with the first batch: such an iterator does not support weak references.
+        // The first batch fails: such an iterator does not support weak references.
         let slots = ITERATOR.replace(
             "    def __init__",
             "    __slots__ = ['batches']\n    def __init__",
@@ -99,7 +99,7 @@ fn python_without_pythonpath_or_site_runs_unwatched() {
             assert_eq!(run.words(), expected, "{python} {option}");
             assert!(run.reports.is_empty());
         }
-        // Neither is one of a script that replaces PYTHONPATH.
+        // A script that replaces PYTHONPATH is not timed either.
         let child = format!(
             "import os, subprocess; run = [sys.executable, '-c', {inner:?}, sys.path[0]]
 print(subprocess.run(run, env=dict(os.environ, PYTHONPATH='/none'), stdout=-1).stdout)",

@@ -1,4 +1,4 @@
-//! The same for the real PyTorch, with each way of starting workers.
+//! Reads stacks and loader counters of the real PyTorch, with each way of starting workers.
 
 use std::collections::BTreeSet;
 
@@ -116,7 +116,7 @@ fn loader_in_main(python: &str) {
     });
 }
 
-/// Returns children, their children, and so on.
+/// Returns the process's children, their children, and so on.
 fn descendants(of: Pid) -> Vec<Pid> {
     let children =
         std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();

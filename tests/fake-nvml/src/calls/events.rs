@@ -1,4 +1,4 @@
-//! Sets of events: Xid errors, each reported once to each set.
+//! Event sets: Xid errors, each reported once to each set.
 
 use std::os::raw::{c_uint, c_ulonglong};
 use std::sync::Mutex;

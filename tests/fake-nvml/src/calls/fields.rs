@@ -1,4 +1,4 @@
-//! Figures by field number, with a scope: one link of a GPU, or all of them.
+//! Figures by field number, and by scope: one link of a GPU, or all of them.
 
 use std::os::raw::{c_int, c_uint};
 
@@ -20,7 +20,7 @@ nvml! {
     };
 }
 
-/// Fills one field, which has a separate result code.
+/// Fills one field, which has a result code of its own.
 fn fill(script: &Script, gpu: Option<u32>, field: &mut nvmlFieldValue_t) -> Answer {
     field.timestamp = script.driver_us(script.now) as i64;
     field.latencyUsec = 0;

@@ -1,6 +1,6 @@
 //! Performance counters of Hopper and newer: the activity between two samples.
 //!
-//! The driver crashes if two threads are in these calls at once. Here, the second one gets an error.
+//! The real driver crashes if two threads are in these calls at once. Here, the second one gets an error.
 
 use std::os::raw::{c_char, c_uint};
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ use crate::script::{MAX_INSTANCES, Script, instance};
 /// Least seconds between two samples.
 const MIN_INTERVAL: f64 = 0.1;
 
-/// What was sampled, and when; `None` until it is taken.
+/// The sampled device and the time in seconds; `None` until a sample is taken.
 struct Taken(Option<(u32, f64)>);
 
 nvml! {
@@ -56,7 +56,7 @@ nvml! {
     };
 }
 
-/// Makes a call as long as the script says, and alone.
+/// Makes a call take as long as the script says, and fails it if another thread is in one.
 fn alone(s: &Script, call: impl FnOnce() -> Answer) -> Answer {
     static INSIDE: Mutex<()> = Mutex::new(());
     let _inside = INSIDE
@@ -68,7 +68,7 @@ fn alone(s: &Script, call: impl FnOnce() -> Answer) -> Answer {
     call()
 }
 
-/// Takes a sample. `whole` is the card that must have these counters, `part` what is sampled.
+/// Takes a sample. `whole` is the card that must have these counters, `part` the card or instance that is sampled.
 fn take(s: &Script, sample: nvmlGpmSample_t, whole: Option<u32>, part: Option<u32>) -> Answer {
     if s.number(whole, "gpm", 0.0)? == 0.0 {
         return Err(NOT_SUPPORTED);

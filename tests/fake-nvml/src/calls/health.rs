@@ -1,4 +1,4 @@
-//! Slow figures: the link, the video engines, errors of the memory, energy, persistence.
+//! Figures that change slowly: the link, the video engines, errors of the memory, energy, persistence.
 
 use std::os::raw::{c_uint, c_ulonglong};
 
@@ -57,7 +57,7 @@ nvml! {
 }
 
 impl Script {
-    /// Returns the energy from the script, or else the integral of the power.
+    /// Returns the energy that the script sets, or else the integral of the power.
     pub(super) fn energy_joules(&self, gpu: Option<u32>) -> Result<f64, nvmlReturn_t> {
         match self.text(gpu, "energy") {
             Some(_) => self.number(gpu, "energy", 0.0),
