@@ -25,8 +25,8 @@ use ratatui::{Terminal, TerminalOptions, Viewport};
 
 use support::noise::Noise;
 
-/// 2 ms: a frame of 14.0 million instructions was measured to take 1.9 ms of CPU time, on a virtual machine of a cloud
-/// and without link-time optimisation. Includes all output to the terminal except the marks around a frame.
+/// 2 ms: a frame of 14.0 million instructions took 1.9 ms of CPU time, measured on a virtual machine in a cloud without
+/// link-time optimisation. Includes all output to the terminal except the marks around a frame.
 const FRAME: u64 = 14_700_000;
 /// Seconds of history.
 const SECONDS: u64 = 400;
@@ -45,7 +45,7 @@ impl Screen {
     }
 }
 
-/// Returns a screen that has run for a while, with the next sample.
+/// Returns a screen that has run for a while, and the next sample.
 fn watched() -> Screen {
     let mut noise = Noise::of(16, 8);
     let job = "a job".to_owned();
@@ -66,7 +66,7 @@ fn watched() -> Screen {
     screen
 }
 
-/// Returns the same with a sample that has not been drawn yet.
+/// Returns the same screen with a new sample that is not drawn yet.
 fn with_reading() -> Screen {
     let mut screen = watched();
     screen
@@ -75,7 +75,7 @@ fn with_reading() -> Screen {
     screen
 }
 
-// The frame after a sample: layout, text, the difference to the previous frame, and its bytes.
+// Drawing the frame after a sample: layout, text, the difference to the previous frame, and its bytes.
 #[library_benchmark]
 #[bench::of_16_workers_and_8_gpus(setup = with_reading)]
 fn frame(mut screen: Screen) -> Screen {
@@ -83,7 +83,7 @@ fn frame(mut screen: Screen) -> Screen {
     screen
 }
 
-// The work before that: rates, verdict and history.
+// The work before a frame is drawn: rates, verdict and history.
 #[library_benchmark]
 #[bench::of_16_workers_and_8_gpus(setup = watched)]
 fn reading(mut screen: Screen) -> Screen {

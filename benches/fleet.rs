@@ -17,18 +17,18 @@ use std::time::{Duration, Instant, SystemTime};
 const NODES: u32 = 1000;
 const NODES_OF_A_RUN: u32 = 16;
 const RANKS: u32 = 8;
-/// Time between two scrapes, and until every rate has at least two.
+/// Time between two scrapes, and the time after which every rate has at least two.
 const SCRAPES: Duration = Duration::from_secs(15);
 const SETTLE: Duration = Duration::from_secs(75);
 /// Output of the exporter for a job of one rank, and for a second job with few figures.
 const METRICS: &str = include_str!("../src/serve/snapshots/pipetop__serve__tests__text.snap");
-/// Seconds that its counters cover.
+/// Seconds that the counters in `METRICS` cover.
 const COUNTED: f64 = 20.0;
 /// Number of runs of `pipetop fleet`; the median counts.
 const READINGS: usize = 5;
 
 fn main() {
-    // Cargo adds a flag to the arguments.
+    // Cargo adds a flag to the arguments, which is skipped.
     let asked = std::env::args().find_map(|word| word.parse().ok());
     let nodes: u32 = asked.unwrap_or(NODES);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

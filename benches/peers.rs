@@ -1,9 +1,9 @@
 //! pipetop beside htop, iotop and nvitop, all at once, on the same training job with 8, 64 and 256 workers.
 //! `cargo bench --profile dist --bench peers [-- SECONDS]` prints the table of `docs/cost.md`.
 //!
-//! The job is a `PyTorch` script whose workers sleep, so that the monitors have the CPUs. Its interpreter is the first of
-//! `PIPETOP_TORCH_PYTHONS` with torch. nvitop and pipetop read the fake driver. A program that is not installed has no
-//! row. All run with their defaults, on a terminal of 120x40.
+//! The job is a `PyTorch` script whose workers sleep, so that the CPUs are left to the monitors. It runs with the first
+//! interpreter of `PIPETOP_TORCH_PYTHONS` that has torch. nvitop and pipetop read the fake driver. A program that is
+//! not installed has no row. All run with their defaults, on a terminal of 120x40.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 #![expect(clippy::expect_used, reason = "a benchmark fails by panicking")]
@@ -22,12 +22,12 @@ use tempfile::TempDir;
 
 const WORKERS: [u32; 3] = [8, 64, 256];
 const SIZE: (u16, u16) = (120, 40);
-/// Time until all workers run, and until every program has drawn its first frames.
+/// Time until all workers run, and then until every program has drawn its first frames.
 const START: Duration = Duration::from_secs(30);
 const SETTLE: Duration = Duration::from_secs(10);
 /// Default length of the measurement.
 const SECONDS: u64 = 30;
-/// Bytes after which a program has certainly drawn something.
+/// Bytes of output after which a program has certainly drawn something.
 const FIRST_FRAME: usize = 1000;
 const SCRIPT: &str = "
 import sys, time
@@ -47,7 +47,7 @@ for batch in DataLoader(Sleeping(), batch_size=None, num_workers=WORKERS):
     time.sleep(0.03)
 ";
 
-/// A program and its arguments; the PID of the job is added as the last one.
+/// A program and its arguments. The PID of the job is appended.
 struct Peer {
     name: &'static str,
     program: &'static str,
@@ -83,7 +83,7 @@ const PEERS: [Peer; 4] = [
 ];
 
 fn main() {
-    // Cargo adds a flag to the arguments.
+    // Cargo adds a flag to the arguments, which is skipped.
     let asked = std::env::args().find_map(|word| word.parse().ok());
     let seconds = asked.unwrap_or(SECONDS);
     let Some(python) = torches().first() else {
@@ -137,7 +137,7 @@ fn compare(python: &str, workers: u32, span: Duration) {
     }
 }
 
-/// The job; ends with the benchmark.
+/// The job. Dropping it ends it.
 struct Job(Child);
 
 impl Drop for Job {

@@ -1,5 +1,5 @@
-//! The cost of reading `/proc` in CPU time of this thread: files kept open against files opened each time, and our own
-//! parser of `stat` against that of procfs. `cargo bench --bench proc [-- PID]`.
+//! The cost of reading `/proc`, in CPU time of this thread: files kept open compared with files opened each time, and
+//! our own parser of `stat` compared with that of procfs. `cargo bench --bench proc [-- PID]`.
 //!
 //! Only the ratios within one run matter: they show which files are worth keeping open.
 
@@ -17,7 +17,7 @@ use pipetop::units::Pid;
 use procfs::process::Process;
 
 const READINGS: u32 = 1000;
-/// Number of runs, of which the shortest counts.
+/// Number of runs; the shortest counts.
 const RUNS: usize = 7;
 
 /// Returns the microseconds of one read.

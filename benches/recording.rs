@@ -1,6 +1,7 @@
 //! How long it takes to open a recording of a day, to seek in it and to write it: `cargo bench --bench recording`.
 //!
-//! 24 hours with a sample per second, of a job with 16 workers on 8 GPUs; each figure differs from sample to sample.
+//! It covers 24 hours with a sample per second, of a job with 16 workers on 8 GPUs. Each figure differs from sample to
+//! sample.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
@@ -28,7 +29,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (done, began.elapsed())
 }
 
-/// Returns the current or the peak memory of this process.
+/// Returns a memory figure of this process by its name in `/proc/self/status`, such as the peak.
 fn memory(field: &str) -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(field));
@@ -88,7 +89,7 @@ fn main() {
         ));
     }
     times.sort();
-    // CPU time, as wall time would depend on the other load of the machine.
+    // CPU time, as wall time would depend on other load of the machine.
     for (name, (all, read, judged)) in [("median", times[100]), ("worst", times[199])] {
         println!("sought, {name}: {all:.1?} of {SEEK:?}: read {read:.1?}, judged {judged:.1?}");
     }

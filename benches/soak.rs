@@ -1,20 +1,20 @@
-//! Runs pipetop for hours while everything it watches changes (`tests/support/src/soak.rs`): the resources it uses after
-//! each round, and their growth per hour. `cargo bench --bench soak [-- MINUTES]`.
+//! Runs pipetop for hours while everything it watches changes (`tests/support/src/soak.rs`). Prints the resources that
+//! it uses after each round, and their growth per hour. `cargo bench --bench soak [-- MINUTES]`.
 //!
-//! If an interpreter of `PIPETOP_TORCH_PYTHONS` has torch, half of the jobs use `PyTorch` with the first such one.
+//! If an interpreter of `PIPETOP_TORCH_PYTHONS` has torch, half of the jobs use `PyTorch` with the first that has.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 
 use support::machine::torches;
 use support::soak::{Usage, soak};
 
-/// Default length.
+/// Default length of the run.
 const MINUTES: u32 = 120;
-/// The first part of the rounds, one in this many, does not count, as the history fills up in it.
+/// The first one in this many rounds does not count, as the history fills up in that part.
 const WARM_UP: usize = 4;
 
 fn main() {
-    // Cargo adds a flag to the arguments.
+    // Cargo adds a flag to the arguments, which is skipped.
     let asked = std::env::args().find_map(|word| word.parse().ok());
     let minutes: u32 = asked.unwrap_or(MINUTES);
     let python = torches().first().map(|python| python.path.as_str());

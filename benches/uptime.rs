@@ -1,5 +1,5 @@
-//! A million frames of a replay: their memory must not grow.
-//! `cargo bench --bench uptime [-- FRAMES [WORKERS GPUS]]`.
+//! A million frames of a replay, in which memory must not grow: `cargo bench --bench uptime [-- FRAMES [WORKERS
+//! GPUS]]`.
 //!
 //! The recording is as long as the replay: eleven and a half days with a sample per second.
 
@@ -29,7 +29,7 @@ static ALLOCATED: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const FRAMES: u64 = 1_000_000;
 /// Number of reports, evenly spaced over the frames.
 const PARTS: u64 = 10;
-/// Bytes that the second half may use more than the first: names and numbers differ in length.
+/// Bytes that the second half may use more than the first, as names and numbers differ in length.
 const GROWTH: usize = 256 << 10;
 
 /// Returns the bytes that are allocated now.
@@ -45,7 +45,7 @@ fn resident() -> u64 {
 }
 
 fn main() {
-    // Cargo adds a flag to the arguments.
+    // Cargo adds a flag to the arguments, which is skipped.
     let mut asked = std::env::args()
         .skip(1)
         .filter_map(|word| word.parse::<u32>().ok());

@@ -16,7 +16,7 @@ fn main() -> Result<(), Hinted> {
         Ok(pid) => Source::process(pid, Duration::from_secs(1))?,
         Err(_) => Source::recording(Path::new(&argument))?,
     };
-    // The verdict speaks of the newest ten seconds.
+    // The verdict is about the last ten seconds.
     let mut engine = Engine::new(Duration::from_secs(10));
     for sample in source {
         let sample = sample?;

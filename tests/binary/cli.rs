@@ -1,4 +1,4 @@
-//! The real program as a shell sees it: its output and exit codes, mainly for what it refuses.
+//! The real program as a shell sees it: its output and exit codes, mainly for commands that it refuses.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ const UPTIME: &str = "1000.00 1.00\n";
 const OLD: u64 = 100;
 const YOUNG: u64 = 99_900;
 
-/// Returns a command with no configuration except the test's.
+/// Returns a command that has no configuration except the test's.
 fn pipetop(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new(PIPETOP);
     command
@@ -132,7 +132,7 @@ fn machine(processes: &[Process<'_>]) -> FakeRoot {
     root
 }
 
-/// Returns a trainer with a worker that is named as in newer versions of PyTorch.
+/// Returns a trainer with one worker, which is named as in newer versions of PyTorch.
 fn trainer(pid: u32, command: &str) -> [Process<'_>; 2] {
     [
         Process {
@@ -214,7 +214,7 @@ fn a_word_must_be_in_one_training_job() {
     let (error, hint) = refused(&[word]);
     assert_eq!(error, format!("no running command line contains `{word}`"));
     assert!(!hint.is_empty());
-    // Control characters are removed from a word that is quoted.
+    // Control characters are removed from the quoted word.
     let (error, _) = refused(&[&format!("{word}\n{EVIL}")]);
     assert!(
         error.starts_with("no running command line contains"),
@@ -262,7 +262,7 @@ fn a_python_without_framework_is_refused_once_it_is_old_enough_to_have_loaded_on
     assert_eq!(report["job"]["pid"], 4_100_000);
     assert_eq!(report["verdict"]["kind"], "warming-up");
     assert_eq!(report["verdict"]["wait_share"], Value::Null);
-    // If it is not named, it is not a candidate yet.
+    // Unless it is named, it is not a candidate yet.
     let refused = refused_with(&on(&machine(&[python(YOUNG)]), "--once"), 1);
     assert_eq!(refused.error, "no training job is running");
 }
@@ -474,7 +474,7 @@ fn a_named_path_must_exist() {
     }
 }
 
-/// Returns the only document that it printed.
+/// Returns the one document that was printed.
 fn document(output: &Output) -> Value {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}");
@@ -609,7 +609,7 @@ fn the_doctor_says_what_it_finds_here_and_on_a_bare_machine() {
     assert!(bare.lines().count() > 5, "{bare}");
 }
 
-/// Runs the command until one line was read, then closes its stdout.
+/// Runs the command until one line was read, then closes the read end of its stdout.
 fn read_one_line(mut command: Command) -> (String, Output) {
     let mut child: Child = command
         .stdout(Stdio::piped())
@@ -646,7 +646,7 @@ fn a_reader_that_leaves_early_is_no_error() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(12) })]
 
-    /// Holds whatever the files of a process contain.
+    /// Must hold whatever the files of a process contain.
     #[test]
     fn no_machine_causes_a_panic_or_control_characters(
         stats in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..6),
@@ -708,7 +708,7 @@ fn a_configuration_is_checked_and_nothing_else_is_done() {
         "{said}"
     );
     assert_eq!(said.lines().count(), 2, "{said}");
-    // Names of loaders that cannot be used are found as well, here and by what would ignore them.
+    // Loader names that cannot be used are errors, too, both here and for a command that would otherwise ignore them.
     let names = directory.path().join("pipetop/loaders.toml");
     std::fs::write(&names, "[[loader]]\nnaem = \"mine\"\n").expect("a file can be written");
     let wrong = format!(
@@ -735,7 +735,7 @@ fn a_configuration_is_checked_and_nothing_else_is_done() {
         checked,
         (Some(0), format!("{}: OK, 1 loader\n", names.display()))
     );
-    // A relative path is none: it would be another one in each folder.
+    // A relative path counts as none: it would be a different one in each folder.
     for relative in ["pipetop", ""] {
         let checked = pipetop(["config", "--check"])
             .current_dir(directory.path())
@@ -745,7 +745,7 @@ fn a_configuration_is_checked_and_nothing_else_is_done() {
         let said = String::from_utf8_lossy(&checked.stdout);
         assert_eq!(said, "no configuration file: using the defaults\n");
     }
-    // A file that is named takes precedence over the usual one.
+    // A file named on the command line takes precedence over the usual one.
     let other = directory.path().join("other.toml");
     std::fs::write(&other, "theme = \"colour-blind\"").expect("a file can be written");
     let other = other.to_str().expect("UTF-8");

@@ -15,7 +15,7 @@ use support::waiting::{ToEnd, pause, wait};
 
 use crate::plain::{Plain, document, lossy, number, refused};
 
-/// Reads a few small real files, and needs hardly any CPU.
+/// A job that reads a few small real files, and needs hardly any CPU.
 const FILES: &str = "demo --workers 2 --batch-size 2 --image-size 32 --step-ms 100 \
                      --dataset-size 256KiB --device sim";
 /// Its number of workers.
@@ -49,7 +49,7 @@ fn kill_trainer(members: &[Member]) {
         .for_each(Member::kill);
 }
 
-// Tests of what is left behind.
+// Tests of what the job leaves behind.
 
 #[test]
 fn a_key_or_sigterm_on_the_screen_leaves_nothing() {
@@ -137,7 +137,7 @@ fn a_report_leaves_nothing_but_the_data_set() {
     assert_eq!(remove(), "removed 0 B of image files\n");
 }
 
-// Tests of how it fails and how it ends.
+// Tests of how the job fails and how it ends.
 
 #[test]
 fn a_killed_trainer_ends_the_lines_with_the_reason() {
@@ -153,7 +153,7 @@ fn a_killed_trainer_ends_the_lines_with_the_reason() {
         if how.is_empty() {
             plain.seen(&place, WORKERS);
         } else {
-            // It prints nothing before its end, so the recording shows its progress.
+            // pipetop prints nothing before its end, so the recording shows its progress.
             wait_for_steps(&recording);
         }
         kill_trainer(&members);
@@ -177,7 +177,7 @@ fn a_killed_trainer_stays_on_the_screen_until_a_key_and_then_pipetop_says_why() 
     let (mut session, pid, members) = screen(&place);
     kill_trainer(&members);
     session.shows("the end", |screen| screen.contains("ended"));
-    // Longer than the pause between two searches: no other job replaces it.
+    // Longer than the pause between two searches for a job: no other job replaces this one.
     let later = newest(&recording(&place)) + Duration::from_secs(3);
     wait("later readings", || {
         (newest(&recording(&place)) >= later).then_some(())
@@ -226,7 +226,7 @@ fn a_deleted_dataset_ends_the_job_and_names_the_missing_file() {
     let members = plain.seen(&place, WORKERS);
     let trainer = members.iter().find(|one| one.is_trainer);
     let trainer = trainer.expect("a trainer");
-    // As on a busy machine, the message about the end comes late.
+    // As on a busy machine, the supervisor reports the end late.
     let supervisor = trainer.parent().expect("it runs");
     supervisor.signal(Signal::STOP);
     fs::remove_dir_all(place.cache().join("pipetop")).expect("it is there");
@@ -241,7 +241,7 @@ fn a_deleted_dataset_ends_the_job_and_names_the_missing_file() {
     );
     assert!(hint.contains("creates missing files"), "{hint}");
     place.assert_nothing_left(&members, plain.pid());
-    // An experiment whose data is removed gives no result.
+    // An experiment gives no result if its data is removed.
     let line = "sweep --workers 1 --for 1h --batch-size 2 --image-size 32 --step-ms 100 \
                 --dataset-size 256KiB --device sim";
     let mut sweep = Plain::start(&place, line);
@@ -280,7 +280,7 @@ fn a_job_with_a_set_end_ends_well() {
                 let line = format!("{quick} {end} --once --json --for 1h");
                 let output = Place::new().command(&line).to_end();
                 let report = document(&output);
-                // No more than fit into 2 s, and no more than requested.
+                // No more batches than fit into 2 s, and no more than requested.
                 let batches = number(&report["window"]["batches"]);
                 assert!(
                     (1.0..=200.0).contains(&batches),
@@ -295,7 +295,7 @@ fn a_job_with_a_set_end_ends_well() {
     });
 }
 
-// Tests of its options.
+// Tests of the command's options.
 
 #[test]
 fn each_preset_is_described() {

@@ -11,14 +11,14 @@ use crate::plain::Plain;
 const SMALL: &str = "demo --device cuda --json --interval 200ms \
                      --workers 2 --load-ms 20 --step-ms 10 --batch-size 4 --image-size 32";
 
-/// Returns the first report that is as wanted, of a job with a driver that follows the script; `None` = without a driver.
+/// Returns the first report that satisfies `wanted`, of a job whose driver follows the script; `None` = no driver.
 fn on_driver(script: Option<&str>, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let place = Place::new();
     let driver = place.path().join("driver");
     fs::create_dir(&driver).expect("ours");
     fake_cuda::install(&driver);
     if script.is_none() {
-        // It precedes the machine's driver, should it have one.
+        // Precedes the machine's driver, if there is one.
         fs::write(driver.join("libcuda.so.1"), "no library").expect("ours");
     }
     let mut command = place.command(SMALL);

@@ -1,4 +1,4 @@
-//! Experiments with the built-in job: the figures of a report are consistent, and each output format is valid.
+//! Experiments with the built-in job: the figures of a report agree with each other, and each output format is valid.
 
 use serde_json::Value;
 use support::traces::Place;
@@ -32,7 +32,7 @@ fn the_figures_of_a_headspace_follow_from_each_other() {
     assert!(low <= share && share <= high, "{found:#}");
 }
 
-/// Returns the output of a short sweep with loads that only sleep, in this format.
+/// Returns the output in this format of a short sweep whose loads only sleep.
 fn sweep(workers: &str, form: &str) -> Vec<u8> {
     let line =
         format!("sweep --load-ms 12 --step-ms 4 --device sim --workers {workers} --for 1s {form}");
@@ -46,7 +46,7 @@ fn a_sweep_reads_well_can_go_into_a_spreadsheet_and_its_figures_follow_from_each
     let cpus = std::thread::available_parallelism().expect("CPUs").get();
     // The second row has more workers than there are CPUs.
     let workers = format!("1,{}", cpus + 1);
-    // In parallel, as they only sleep.
+    // In parallel, as the sweeps only sleep.
     let [text, csv, json] = std::thread::scope(|scope| {
         let runs = ["", "--csv", "--json"].map(|form| scope.spawn(|| sweep(&workers, form)));
         runs.map(|run| run.join().expect("it runs"))

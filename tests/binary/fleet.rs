@@ -10,7 +10,7 @@ use support::waiting::ToEnd;
 
 use crate::plain::refused;
 
-/// One run, whatever the query.
+/// A result with one run, for an instant query and for a range query.
 const VALUE: &str = r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":
     {"run":"slurm-7","user":"anna","kind":"data-bound","cause":"disk","rank":"3","instance":"gpu-01:9977"},
     "value":[1700000000,"0.5"]}]}}"#;
@@ -70,7 +70,7 @@ fn serve(client: TcpStream, status: &str, body: Body, seen: &Requests) {
     }
 }
 
-/// Answers like a Prometheus.
+/// Answers each query like a Prometheus.
 fn answers(query: &str) -> String {
     let of_time = query.contains("3600s");
     if of_time { LINE } else { VALUE }.to_owned()
@@ -119,7 +119,7 @@ fn credentials_come_from_the_environment_or_a_file() {
             vec![("PIPETOP_PROMETHEUS_TOKEN", "abc")],
             "bearer abc",
         ),
-        // base64 of `u:p`, in lower case like the whole head.
+        // base64 of `u:p`, in lower case like the rest of the head.
         (
             vec![],
             vec![("PIPETOP_PROMETHEUS_BASIC", "u:p")],

@@ -1,5 +1,5 @@
-//! The real program on a terminal that accepts no output: a closed laptop, a stopped `ssh`, a paused emulator. It neither
-//! hangs nor queues frames.
+//! The real program on a terminal that accepts no output, as with a closed laptop, a stopped `ssh` or a paused
+//! emulator: it neither hangs nor queues frames.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,7 +13,7 @@ use support::session::Session;
 use support::waiting::wait;
 
 const LEAVE: &str = "\u{1b}[?1049l";
-/// The key for drawing every cell anew.
+/// The key that redraws every cell.
 const REDRAW: &str = "\u{c}";
 
 /// The program's end of the pseudo-terminal, to check what the kernel has queued in it.
@@ -27,7 +27,7 @@ impl Queues {
         Self(end.expect("the terminal is ours"))
     }
 
-    /// Whether there is no room for output, so that a write would wait.
+    /// Whether there is no room for output, so that a write would block.
     fn are_full(&self) -> bool {
         let mut end = [PollFd::new(&self.0, PollFlags::OUT)];
         poll(&mut end, Some(&Timespec::default())).expect("it is open") == 0
@@ -39,7 +39,7 @@ impl Queues {
     }
 }
 
-/// Starts the help on a large terminal whose other end is no longer read, and fills the kernel's queue.
+/// Opens the help on a large terminal, stops reading the other end, and fills the kernel's queue.
 fn blocked() -> (Session, Queues) {
     let nothing = tempfile::tempdir().expect("a temporary directory");
     let root = nothing.path().as_os_str();
@@ -62,7 +62,7 @@ fn blocked() -> (Session, Queues) {
         if queues.have_no_keys() {
             session.press(REDRAW);
         }
-        // The reader of the other end may be about to read a last piece.
+        // The thread that reads the other end may still be in its last read.
         let before = std::mem::replace(&mut read, session.bytes().len());
         (queues.are_full() && before == read).then_some(())
     });
@@ -78,7 +78,7 @@ fn an_unblocked_terminal_gets_the_newest_frame() {
         session.press(REDRAW);
         wait("the key to be read", || queues.have_no_keys().then_some(()));
     }
-    // It reads the key that closes the help, and draws as soon as it can.
+    // pipetop reads the key that closes the help, and draws as soon as it can.
     session.press("?");
     wait("the key to be read", || queues.have_no_keys().then_some(()));
     assert_eq!(session.bytes().len(), before, "nothing was taken");
@@ -87,7 +87,7 @@ fn an_unblocked_terminal_gets_the_newest_frame() {
         screen.contains("LOOKING") && !screen.contains("KEYS")
     });
     let late = session.bytes().len() - before;
-    // What the kernel had queued, and two frames: not the hundred that were requested.
+    // What the kernel had queued and two frames, not the hundred frames that were requested.
     assert!(late < 160_000, "{late} bytes");
     session.press("q");
     assert!(session.ended().success());

@@ -1,4 +1,4 @@
-//! The built-in job without a terminal: the running program with its output, and access to its documents.
+//! The built-in job without a terminal: starting it, and reading its output and its documents.
 
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Returns the only document of a run that succeeded.
+/// Returns the one document of a run that succeeded.
 pub(crate) fn document(output: &Output) -> Value {
     let errors = lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}");
@@ -34,7 +34,7 @@ pub(crate) fn count(value: &Value) -> u64 {
         .unwrap_or_else(|| panic!("{value} is no count"))
 }
 
-/// Returns the error and the hint, which must be the only lines except those about creating a data set.
+/// Returns the error and the hint, which must be the only lines apart from those about creating a data set.
 pub(crate) fn refused(errors: &str) -> (String, String) {
     let lines = errors.lines();
     let said: Vec<&str> = lines.filter(|line| !line.starts_with("creat")).collect();
@@ -81,7 +81,7 @@ impl Plain {
         fs::read_to_string(self.folder.join("errors")).expect("UTF-8")
     }
 
-    /// Waits for a document that is as wanted, of a command that prints one per line.
+    /// Waits for a document that satisfies `wanted`, of a command that prints one per line.
     pub(crate) fn document(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let find = || {
             let out = self.out();

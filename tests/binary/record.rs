@@ -1,4 +1,4 @@
-//! Recordings through the real program: a replay gives the same output as the live run, on the screen and without.
+//! Recordings through the real program: a replay gives the same output as the live run, on the screen and without it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -33,7 +33,7 @@ fn out(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Checks for exit code 1, and returns the error output.
+/// Runs pipetop, checks for exit code 1, and returns its error output.
 fn refused(arguments: &[&str]) -> String {
     let output = pipetop(arguments);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}");
@@ -44,7 +44,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// Seconds of the recording that is made of figures, of a job with 12 workers that waits for its data.
+/// Seconds of the synthetic recording, of a job with 12 workers that waits for its data.
 const LENGTH: u32 = 14;
 
 fn recording() -> &'static Path {
@@ -69,7 +69,7 @@ fn a_real_run_replays_to_the_same_lines_to_the_last_digit() {
     let live = out(&ran);
     assert!(live.lines().count() >= 2, "{live}");
     let replayed = pipetop(&["replay", text(path), "--json"]);
-    // A sample that was being taken at the end may also be in the file.
+    // The file may hold one more sample, which was being taken at the end.
     let again = out(&replayed);
     assert!(again.starts_with(&live), "{again}\nis not\n{live}");
     let note = String::from_utf8_lossy(&replayed.stderr).into_owned();
@@ -114,7 +114,7 @@ fn any_window_has_a_report_of_its_own() {
     );
 }
 
-/// Returns the second of the recording that is on the screen; 99 if there is none.
+/// Returns the recording's second that the screen shows; 99 if it shows none.
 fn shown(screen: &str) -> u32 {
     let before = screen.find(" of 0:00:1").map(|at| &screen[..at]);
     let second = before.and_then(|before| before.get(before.len() - 2..)?.parse().ok());
@@ -300,14 +300,15 @@ fn recording_and_replay_errors_have_two_lines() {
     let there = record("other");
     assert!(there.contains("nothing is overwritten"), "{there}");
     fs::create_dir(path("folder")).expect("ours");
-    // The advice to remove what is there is for files.
+    // The advice to remove what is there is given only for files.
     let folder_named = record("folder");
     assert!(folder_named.contains("Is a directory"), "{folder_named}");
     assert!(!folder_named.contains("remove"), "{folder_named}");
     let nowhere = record("no/such/folder.rec");
     assert!(nowhere.contains("cannot record to"), "{nowhere}");
     assert_eq!(fs::read(path("other")).expect("ours"), b"something else");
-    // What could not be recorded is said before there is a job, and the attempt leaves nothing.
+    // If recording is impossible, that is reported before a job is searched for. An attempt without a job leaves no
+    // file.
     let file = path("no/such/folder.rec");
     let no_job = ["nosuchword", "--once", "--record", text(&file)];
     assert!(refused(&no_job).contains("cannot record to"));
@@ -335,8 +336,8 @@ fn an_old_recording_can_still_be_read() {
     assert_eq!(report["job"]["command"], "(command line left out)");
 }
 
-/// Jobs of PyTorch on an H200 (`tests/torch/loaders/on_a_gpu.py`), each with what it measured itself: the share of the
-/// time in which it waited, and in which it did while its CUDA events show no work of the GPU.
+/// Jobs of PyTorch on an H200 (`tests/torch/loaders/on_a_gpu.py`), each with its own measurements: the share of the
+/// time in which it waited, and the share in which it waited while its CUDA events show an idle GPU.
 #[test]
 fn recorded_jobs_on_a_real_gpu_are_judged_by_what_they_measured() {
     const NEAR: f64 = 0.03;
@@ -390,8 +391,8 @@ fn recorded_jobs_on_a_real_gpu_are_judged_by_what_they_measured() {
 fn a_recording_at_the_limit_of_file_sizes_is_as_one_on_a_full_disk() {
     let job = StandIn::start(1);
     let folder = tempfile::tempdir().expect("a temporary directory");
-    // `ulimit -f` counts blocks of 512 bytes, or of 1024 in some shells. A few samples need more, also the fewer ones of
-    // a busy machine.
+    // `ulimit -f` counts blocks of 512 bytes, or of 1024 in some shells. Even the few samples of a busy machine need
+    // more.
     let output = Command::new("sh")
         .args(["-c", "ulimit -f 2; exec \"$0\" \"$@\"", PIPETOP])
         .args([&job.pid().to_string(), "--for", "5s", "--interval", "100ms"])

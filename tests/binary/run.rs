@@ -12,8 +12,9 @@ use support::run_folder::RunFolder;
 use support::waiting::{ToEnd, ended, wait};
 
 const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
-/// Runs longer than any test waits. The shell uses `wait`, as a shell that waits for a program in the foreground goes on
-/// if that program survives the signal, which it does if the signal arrives before it has begun.
+/// Runs longer than any test waits. The shell waits for background processes: a shell that waits for a foreground
+/// program goes on if that program survives the signal, which happens if the signal arrives before the program has
+/// begun.
 const LONG: &str = "sleep 3000 & sleep 3000 & echo begun; wait; echo never";
 
 fn text(bytes: &[u8]) -> String {
@@ -202,7 +203,7 @@ fn a_command_without_training_is_reported_in_one_line() {
 #[test]
 fn standard_output_is_the_reports_and_the_log_gets_all() {
     let place = RunFolder::new();
-    // It prints until the test has seen enough.
+    // The command prints until the test has seen enough.
     let talk = "echo out; echo err >&2; while [ ! -e seen ]; do sleep 0.05; done";
     let talk = ["sh", "-c", talk];
     let mut child = place
@@ -249,7 +250,7 @@ fn standard_input_is_closed_unless_asked_for() {
         let mut command = place.command(words);
         let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("piped");
-        // The command may not read it.
+        // The command may not read its input.
         let _ = stdin.write_all(b"hello");
         drop(stdin);
         assert_eq!(text(&child.to_end().stdout), out);
@@ -317,7 +318,7 @@ fn a_command_that_ignores_signals_runs_until_a_second_signal() {
     for signal in [Signal::HUP, Signal::TERM, Signal::INT] {
         kill_process(pid, signal).expect("it runs");
     }
-    // A later line shows that pipetop still runs.
+    // Further lines show that pipetop still runs.
     line.clear();
     out.read_line(&mut line).expect("a line");
     out.read_line(&mut line).expect("a line");
@@ -325,7 +326,7 @@ fn a_command_that_ignores_signals_runs_until_a_second_signal() {
         child.try_wait().expect("our child").is_none(),
         "the command goes on"
     );
-    // The same signal a second time means that the command has ignored the first.
+    // pipetop takes the same signal a second time as a sign that the command ignored the first.
     kill_process(pid, Signal::TERM).expect("it runs");
     assert_eq!(ended(&mut child).code(), Some(137));
     place.assert_nothing_is_left();
@@ -339,7 +340,7 @@ fn an_unusable_hook_directory_does_no_harm() {
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     let path = text(&run.stdout);
     let path = path.lines().next().expect("a line");
-    // It is in memory, if there is a file system for that, and nowhere else.
+    // The hook is in memory, if there is a file system for that, and nowhere else.
     assert!(
         path.is_empty() || path.starts_with("/dev/shm/pipetop-"),
         "{path}"
@@ -386,7 +387,7 @@ fn a_killed_supervisor_is_an_error_and_the_command_continues() {
             .find(|(_, command)| command.contains(what));
         found.map(|(pid, _)| pid)
     };
-    // The line shows that the supervisor has reported that the command runs.
+    // This line shows that the supervisor has reported that the command runs.
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     let watches = lines.any(|line| line.expect("text").contains("no training job yet"));
     assert!(watches);
@@ -394,13 +395,13 @@ fn a_killed_supervisor_is_an_error_and_the_command_continues() {
     kill_process(supervisor, Signal::KILL).expect("it runs");
     let status = ended(&mut child);
     for (pid, _) in place.processes() {
-        // It may have ended with the previous one.
+        // The process may have ended with the previous one.
         let _ = kill_process(pid, Signal::KILL);
     }
     wait("its processes to end", || {
         place.processes().is_empty().then_some(())
     });
-    // Its outputs are complete, as no process has them open any more.
+    // The outputs are complete, as no process has them open any more.
     let errors = text(&child.to_end().stderr);
     assert_eq!(status.code(), Some(1), "{errors}");
     assert!(
@@ -492,7 +493,7 @@ fn quitting_ends_the_command_or_leaves_it_running() {
     });
     assert!(!place.processes().is_empty(), "the command goes on");
     for (pid, _) in place.processes() {
-        // It may have ended with the previous one.
+        // The process may have ended with the previous one.
         let _ = kill_process(pid, Signal::KILL);
     }
     place.assert_nothing_is_left();

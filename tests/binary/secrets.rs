@@ -1,4 +1,4 @@
-//! Values from a job's environment are in nothing that pipetop prints, records, logs or serves.
+//! Nothing that pipetop prints, records, logs or serves contains a value from a job's environment.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

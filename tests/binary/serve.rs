@@ -1,4 +1,4 @@
-//! The exporter as seen by a scraper: over plain sockets, and in a file.
+//! The exporter as a scraper sees it: over plain sockets, and in a file.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -139,7 +139,7 @@ fn a_job_that_starts_later_is_served_until_it_ends() {
     wait("its waits", || {
         exporter.metrics().contains(&waits).then_some(())
     });
-    // The report has several paths.
+    // The report is served at several paths.
     let (head, body) = exporter.answer(&format!("GET /report?pid={pid}"), "*/*");
     assert!(head.contains("content-type: application/json"), "{head}");
     let report: Value = serde_json::from_str(&body).expect("a document");
@@ -198,7 +198,7 @@ fn stalled_clients_do_not_block_others() {
     let silent: Vec<TcpStream> = (0..20)
         .map(|_| ask(&exporter.address, "GET /metrics", "*/*"))
         .collect();
-    // More than are served at a time: the oldest give way.
+    // More connections than are served at a time: the oldest are closed.
     let mut mute: Vec<TcpStream> = (0..300)
         .map(|_| TcpStream::connect(&exporter.address).expect("it listens"))
         .collect();
@@ -377,7 +377,7 @@ fn jobs_of_the_list_are_served_and_then_the_chosen_one() {
     };
     session.shows("the list", |screen| screen.contains("one of 2 jobs"));
     served("both", [true; 2]);
-    // The mark is on one of them.
+    // One of the two jobs is marked.
     let list = session.shows("their verdicts", |screen| {
         screen.matches("WARMING UP").count() == 2
     });

@@ -1,6 +1,7 @@
 //! A session at the keyboard: every action with each of its keys, in the real program, and its effect on the screen.
 //!
-//! The list of actions drives the test: an action without a step here does not compile, a key without effect fails.
+//! The list of actions drives the test: it does not compile if an action has no step here, and fails if a key has no
+//! effect.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -33,11 +34,11 @@ fn recording() -> &'static Path {
 
 /// The effect of a key on the screen, in a replay that is paused in the middle.
 struct Step {
-    /// Actions that come before and make the effect visible.
+    /// Actions that come first, so that the effect becomes visible.
     before: &'static [Action],
     /// Whether the effect is visible, given the screen before and after.
     seen: fn(&str, &str) -> bool,
-    /// Text to type after the key, while letters are typed.
+    /// Text to type after the key, if the action asks for text.
     typed: &'static str,
     /// Actions that bring the screen back to its first state.
     after: &'static [Action],
@@ -56,14 +57,14 @@ fn changed(before: &str, after: &str) -> bool {
     before != after
 }
 
-/// The replay is at this place.
+/// Whether the replay is at this place.
 macro_rules! at {
     ($place:literal) => {
         |_, after| after.contains(concat!(" ", $place, " of 0:20:00"))
     };
 }
 
-/// `None` = no effect in a replay: see [`of_a_command`].
+/// Returns the step that tests an action. `None` = no effect in a replay: see [`of_a_command`].
 fn step_of(action: Action) -> Option<Step> {
     use Action as A;
     let focus = |name| match name {
@@ -127,7 +128,7 @@ fn step_of(action: Action) -> Option<Step> {
             typed: "",
             after: &[],
         },
-        // These have no effect on the screen itself.
+        // These have no effect on the screen of a replay.
         A::Redraw | A::Suspend | A::Quit | A::EndCommand | A::Detach | A::PrintCommand => {
             return None;
         }
@@ -143,7 +144,7 @@ fn marked(screen: &str) -> Option<u32> {
 struct Replay {
     session: Session,
     keys: Keymap,
-    /// The screen before every step.
+    /// The screen before each step.
     home: String,
 }
 
@@ -189,7 +190,7 @@ impl Replay {
         self.session.press(&typed(&key.to_string()));
     }
 
-    /// Tests a step with each key of the action.
+    /// Tests the step with each key of the action.
     fn walk(&mut self, action: Action, step: &Step) {
         for key in self.keys.keys(action).to_vec() {
             let what = format!("{action:?} by `{key}`");
@@ -208,7 +209,8 @@ impl Replay {
             self.session.press(step.typed);
             for other in step.after {
                 self.act(*other);
-                // Seeks within one frame are combined, and would then not return from here to the middle by a jump.
+                // Seeks within one frame are combined, which would not bring the replay back to the middle: waits for
+                // this one.
                 if *other == Action::ToBegin {
                     let begin = |screen: &str| screen.contains(" 0:00:00 of");
                     self.session.shows("the begin", begin);
@@ -233,7 +235,7 @@ fn keymap(config: &str) -> Keymap {
     config.expect("right").keys
 }
 
-/// Tests those of these actions that have an effect in a replay, with each of their keys.
+/// Tests each of these actions that has an effect in a replay, with all its keys.
 fn walk_all(config: &str, actions: impl IntoIterator<Item = Action>) -> Replay {
     let mut replay = Replay::start(config, SIZE);
     for action in actions {
@@ -292,7 +294,7 @@ fn remapped() -> String {
 #[test]
 fn keys_that_were_changed_do_what_footer_and_help_say() {
     let config = remapped();
-    // Some actions of each kind are enough: the key of an action is only data.
+    // Some actions of each kind are enough, as an action's key is only data.
     let some = [
         Action::Help,
         Action::Down,
@@ -303,7 +305,7 @@ fn keys_that_were_changed_do_what_footer_and_help_say() {
     ];
     let mut replay = walk_all(&config, some);
     let footer = replay.home.lines().last().unwrap_or_default().to_owned();
-    // Each item is a key of the map with the description of its action.
+    // Each item is an action's key and its description.
     let words: Vec<&str> = footer.trim().split("  ").collect();
     let keys = words
         .iter()
@@ -329,7 +331,7 @@ fn keys_that_were_changed_do_what_footer_and_help_say() {
     }
     assert!(checked >= 8, "{footer}");
     replay.session.resize(SIZE.0, 120);
-    // crossterm keeps a key that arrives together with a change of size until the next event.
+    // crossterm holds back a key that arrives together with a resize until the next event.
     let grown = |screen: &str| screen.lines().count() == 120;
     replay.session.shows("the larger screen", grown);
     replay.act(Action::Help);
@@ -351,7 +353,7 @@ fn keys_that_were_changed_do_what_footer_and_help_say() {
     assert!(replay.session.is_set_back());
 }
 
-/// Actions to type one after the other, each with a word that is on the screen afterwards.
+/// Actions to type one after the other; each entry has a name and a word that is on the screen afterwards.
 const WALK: [(&str, &[Action], &str); 17] = {
     use Action as A;
     [
@@ -379,14 +381,14 @@ const WALK: [(&str, &[Action], &str); 17] = {
     ]
 };
 
-/// Returns all screens of the walk, each with its name above it.
+/// Returns all screens of the walk, each under its name.
 fn walked(size: (u16, u16)) -> String {
     let mut replay = Replay::start("", size);
     let (mut screens, mut last) = (String::new(), replay.home.clone());
     for (name, actions, word) in WALK {
         for action in actions {
             replay.act(*action);
-            // Each effect is awaited, so that no two keys arrive together.
+            // Waits for each effect, so that no two keys arrive together.
             let before = last;
             let what = format!("{name}, by {action:?}");
             last = replay.session.shows(&what, |screen| screen != before);
@@ -409,10 +411,10 @@ fn a_walk_through_all_views_looks_as_it_did() {
     });
 }
 
-/// Tests the actions that only apply to a running job or a launched command, each with a separate job.
+/// Tests the actions that apply only to a running job or a launched command, each with a job of its own.
 #[test]
 fn keys_that_concern_a_command_do_what_they_say() {
-    /// Ends when the session's folder is removed.
+    /// A command that ends when the session's folder is removed.
     const UNTIL_LEFT: &str = "while [ -e \"$PWD\" ]; do sleep 0.1; done";
     const DEMO: [&str; 5] = ["demo", "--preset", "compute", "--device", "sim"];
     let keys = Config::default().keys;
@@ -462,7 +464,7 @@ fn keys_that_concern_a_command_do_what_they_say() {
             assert!(session.is_set_back());
         });
         scope.spawn(|| {
-            // The command ends by itself, soon after pipetop has quit.
+            // The command ends by itself soon after pipetop has quit.
             let mut session = launch();
             asks(&mut session);
             press(&mut session, Action::Detach);

@@ -25,7 +25,7 @@ fn document(line: &str) -> Value {
     serde_json::from_str(&printed(&format!("{line} --json"))).expect("JSON")
 }
 
-/// Runs seven loaders and a step of 100 ms, with a frame every 100 ms, like a known animation.
+/// Simulates a known animation: seven loaders, a step of 100 ms, and a frame every 100 ms.
 fn animation(load_ms: u32) -> Value {
     document(&format!(
         "--workers 7 --load-ms {load_ms} --step-ms 100 --clock-ms 100 --any-order --load-jitter 0.05 --for 30s"
@@ -57,7 +57,7 @@ fn its_figures_follow_from_each_other() {
     let starved = animation(2000);
     assert_eq!(starved["period_batches"], 7);
     assert_eq!(starved["seconds"], 30.0);
-    // The time that is not spent waiting is spent in steps of 100 ms.
+    // Time that is not spent waiting is spent in steps of 100 ms.
     let rate = number(&starved["batches_per_s"]);
     let stall = number(&starved["stall_share"]);
     assert!((rate * 0.1 + stall - 1.0).abs() < 0.01, "{rate} {stall}");
@@ -78,7 +78,7 @@ fn its_figures_follow_from_each_other() {
     for key in ["stall_share", "batches_per_s"] {
         assert_eq!(own[key], starved[key]);
     }
-    // 2000 ms / 100 ms
+    // 2000 ms per load / 100 ms per step.
     let matching = rows.iter().find(|row| row["workers"] == 20).expect("a row");
     assert!(number(&matching["stall_share"]) < 0.05);
 }

@@ -11,7 +11,7 @@ const ENTER: &str = "\u{1b}[?1049h";
 const LEAVE: &str = "\u{1b}[?1049l";
 const SHOW_CURSOR: &str = "\u{1b}[?25h";
 
-/// Starts pipetop on a machine without processes, so that it shows the screen that looks for a job.
+/// Starts pipetop on a machine without processes, so that it shows that it looks for a job.
 fn looking() -> Session {
     let session = Session::start::<&str>(&[]);
     session.until("the screen", |text| text.contains("LOOKING"));
@@ -19,7 +19,7 @@ fn looking() -> Session {
 }
 
 fn assert_given_back(session: &Session) {
-    // What it wrote last may not have been read when it has ended.
+    // The last output may not have been read when the program has ended.
     session.until("the screen to go", |text| {
         text.rfind(ENTER) < text.rfind(LEAVE)
     });
@@ -105,7 +105,7 @@ fn it_follows_the_size_of_the_terminal() {
     assert!(session.ended().success());
 }
 
-/// Run by the test below in a pseudo-terminal: the program has no way to panic on demand.
+/// Run by the test below in a pseudo-terminal, as the program itself cannot be made to panic.
 #[test]
 #[ignore = "it panics"]
 fn panics_on_the_screen() {
@@ -135,7 +135,7 @@ fn a_panic_restores_the_terminal_before_the_message() {
     );
 }
 
-/// Run by the test below, too: memory cannot be made to run out at a given place.
+/// Also run by the test below, as memory cannot be made to run out at a given place.
 #[test]
 #[ignore = "it aborts"]
 fn aborts_on_the_screen() {
@@ -174,14 +174,14 @@ fn a_picture_that_cannot_be_written_leaves_no_files() {
     assert!(session.ended().success());
 }
 
-/// Reads no files, so none are created before it starts; uses a device that every machine has.
+/// A job that reads no files, so that none are created before it starts, on a device that every machine has.
 const COMPUTE: [&str; 5] = ["demo", "--preset", "compute", "--device", "sim"];
 
 #[test]
 fn the_built_in_job_is_on_screen_before_it_is_judged() {
     let mut session = Session::start(&COMPUTE);
     session.until("the first frame", |text| text.contains("WARMING UP"));
-    // The verdict depends on the other load of this machine.
+    // Which verdict it is depends on other load of this machine.
     let screen = session.shows("a verdict", |screen| {
         let kinds = [
             "COMPUTE-BOUND",

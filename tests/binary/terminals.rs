@@ -31,7 +31,7 @@ struct Kind {
     ascii: bool,
 }
 
-/// Returns every name with every locale, and each name once without colours and once in ASCII.
+/// Returns every terminal name with every locale, and each name once without colours and once in ASCII.
 fn kinds() -> Vec<Kind> {
     let plain = |term, locale| Kind {
         term,
@@ -61,7 +61,7 @@ fn kinds() -> Vec<Kind> {
         .collect()
 }
 
-/// Starts pipetop on a machine without processes, so that it shows the screen that looks for a job.
+/// Starts pipetop on a machine without processes, so that it shows that it looks for a job.
 fn start(kind: Kind) -> (Session, tempfile::TempDir) {
     let nothing = tempfile::tempdir().expect("a temporary directory");
     let mut arguments = vec![];
@@ -139,7 +139,7 @@ fn check_terminal(kind: Kind) {
 #[test]
 fn it_starts_on_every_terminal_and_asks_no_more_of_it_than_it_has() {
     let kinds = Mutex::new(kinds());
-    // Several in parallel: each waits for the other end most of the time.
+    // Several in parallel, as each mostly waits for the other end.
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -151,7 +151,7 @@ fn it_starts_on_every_terminal_and_asks_no_more_of_it_than_it_has() {
     });
 }
 
-/// What a terminal answers when asked for its colours and then for what it is.
+/// Returns what a terminal answers when it is asked for its colours and then for its type.
 fn colours(text: &str, background: &str) -> String {
     format!("\u{1b}]10;rgb:{text}\u{1b}\\\u{1b}]11;rgb:{background}\u{1b}\\\u{1b}[?62c")
 }
@@ -168,7 +168,7 @@ fn a_light_theme_on_a_dark_terminal_is_a_warning() {
         let arguments = ["--theme", "light", "--proc-root", "--sys-root"].map(OsStr::new);
         let [theme, light, proc, sys] = arguments;
         let mut session = Session::start(&[theme, light, proc, nothing, sys, nothing]);
-        // The answer waits for the question, so that it cannot come too late.
+        // Typed before the question, so that the answer cannot come too late.
         session.press(&answer);
         let screen = session.shows("the screen", |screen| screen.contains("LOOKING"));
         let warned = screen.contains("the terminal's background is dark");
@@ -178,10 +178,10 @@ fn a_light_theme_on_a_dark_terminal_is_a_warning() {
     }
 }
 
-/// A separate job that needs no files, on a device that every machine has.
+/// A job that needs no files, on a device that every machine has.
 const COMPUTE: [&str; 5] = ["demo", "--preset", "compute", "--device", "sim"];
 
-/// Whether there is a verdict on a job that has begun.
+/// Whether the screen shows a verdict on a job that has begun.
 fn has_verdict(screen: &str) -> bool {
     ["WARMING", "COMPUTE", "UNKNOWN", "BALANCED", "DATA-B"]
         .iter()
@@ -193,7 +193,7 @@ fn check_size(session: &mut Session, columns: u16, rows: u16) {
     let before = session.bytes().len();
     session.resize(columns, rows);
     if columns < 10 {
-        // There is nothing to read in a few columns; it only must not fail.
+        // A few columns show nothing readable; drawing them only must not fail.
         wait(&format!("a frame at {columns}x{rows}"), || {
             let written = session.bytes();
             contains(&written[before..], FRAME_END).then_some(())
@@ -279,7 +279,7 @@ fn a_frame_is_shown_whole_or_not_at_all() {
     let (ours, _) = text.split_once(LEAVE).expect("it is given back");
     let mut frames = ours.split(FRAME_BEGIN);
     let taken = frames.next().expect("a first piece");
-    // Cleared, for terminals without an alternate screen.
+    // The screen is cleared, for terminals without an alternate screen.
     assert!(
         taken.ends_with("\u{1b}[?1049h\u{1b}[2J\u{1b}[?25l"),
         "{taken:?}"
@@ -290,7 +290,7 @@ fn a_frame_is_shown_whole_or_not_at_all() {
     assert!(frames.len() >= 3);
     for (number, (frame, behind)) in frames.iter().enumerate() {
         assert!(!frame.is_empty());
-        // Pasted text is keys again and the cursor is shown, before the terminal is restored.
+        // Before the terminal is restored, bracketed paste is turned off and the cursor is shown.
         let last = number + 1 == frames.len();
         assert_eq!(*behind, if last { "\u{1b}[?2004l\u{1b}[?25h" } else { "" });
     }

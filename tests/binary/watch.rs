@@ -1,5 +1,5 @@
-//! The real program beside a running job, without Python or GPU: the job is a shell with Python's name, the driver a
-//! scripted library.
+//! The real program beside a running job, without Python or GPU: the job is a shell with Python's name, and the GPU
+//! driver is a scripted library.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt as _;
@@ -59,7 +59,7 @@ fn report(line: &str) -> Value {
     report
 }
 
-/// The program with its output in a file, until it is dropped.
+/// A running pipetop whose output goes to a file; dropping it ends it.
 struct Running {
     child: Child,
     directory: TempDir,
@@ -81,7 +81,8 @@ impl Running {
         wait(what, || Some(self.output()).filter(|output| holds(output)))
     }
 
-    /// Waits for a report that is as wanted, of a command that prints one per line. It must conform to the schema.
+    /// Waits for a report that satisfies `wanted`, of a command that prints one per line. It must conform to the
+    /// schema.
     fn report(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let find = || {
             let output = self.output();
@@ -121,7 +122,7 @@ impl Drop for Running {
 #[test]
 fn a_job_is_found_by_a_word_and_reported() {
     let job = StandIn::start(3);
-    // Other tests run jobs at the same time: the directory's name identifies this one.
+    // Other tests run jobs at the same time. The directory's name identifies this job.
     let word = job.directory().join("train.py").display().to_string();
     let report = report(&format!("{word} --for 1s"));
     assert_eq!(report["job"]["pid"], job.pid());
@@ -179,7 +180,7 @@ fn lines_continue_until_the_job_ends_and_report_it() {
         ended.ends_with("n/a of 20 batches, 0 of 10 s") || ended.contains("WARMING UP"),
         "{ended}"
     );
-    // It keeps looking, which each document says, and the lines only once.
+    // pipetop keeps looking for a job. Each document says so, the lines say it only once.
     documents.until("the end", |output| {
         output.lines().filter(|line| said(line)).count() > 3
     });
@@ -251,7 +252,7 @@ fn a_job_that_ends_is_reported_at_once_as_far_as_it_was_seen() {
         recording.display()
     );
     let mut once = Running::start(&line);
-    // It prints nothing before its end, so the recording shows its progress.
+    // pipetop prints nothing before its end, so the recording shows its progress.
     wait_for_readings(&recording, 3);
     job.end();
     let status = wait("the report", || once.child.try_wait().expect("our child"));
@@ -383,7 +384,7 @@ fn changing_workers_leave_nothing_behind() {
     lines(5);
     let early = running.holds();
     let output = lines(25);
-    // Workers are observed through descriptors that are open while they live, and a thread may be about to end.
+    // Each living worker is observed through open descriptors, and a thread may be about to end.
     let late = wait_with_state(
         "as little to be held as before",
         || Some(running.holds()).filter(|late| late[0] <= early[0] + 40 && late[1] <= early[1]),
@@ -402,8 +403,8 @@ fn changing_workers_leave_nothing_behind() {
     );
 }
 
-/// pipetop reads the pipes of a job all the time. If it held an end open, no reader would see the end of a pipe, and no
-/// writer that its reader is gone.
+/// pipetop reads the pipes of a job all the time. If it kept an end open, no reader would see the end of its pipe, and
+/// no writer would notice that its reader is gone.
 #[test]
 fn the_ends_of_a_jobs_pipes_are_seen_by_the_job_while_it_is_watched() {
     let mut reading = StandIn::reading(2);
@@ -428,7 +429,7 @@ fn the_ends_of_a_jobs_pipes_are_seen_by_the_job_while_it_is_watched() {
     drop(watched);
 }
 
-/// What `--once` prints of a job under a limit of the shell's `ulimit`, and how it ends.
+/// Returns the exit status and the output of `--once` for a job, under this limit of the shell's `ulimit`.
 fn limited(limit: &str, job: &StandIn) -> (ExitStatus, String) {
     let line = format!(
         "ulimit {limit} && exec {PIPETOP} {} --once --for 1s",
@@ -458,7 +459,7 @@ fn with_too_little_address_space_it_says_so_and_does_not_start() {
                 );
                 refused += 1;
             }
-            // Too little for the system to load it.
+            // Too little for the system to load the program.
             Some(127) | None if refused == 0 => {}
             _ => panic!("{mib} MiB: {status}: {text}"),
         }
@@ -472,7 +473,7 @@ fn a_job_has_not_ended_because_descriptors_are_short() {
     for limit in [4, 6, 8, 16, 32] {
         let (_, text) = limited(&format!("-n {limit}"), &job);
         assert!(!text.contains("has ended"), "{limit}: {text}");
-        // With few it says so, with some more it sees the job.
+        // With few descriptors it reports that; with some more it sees the job.
         let seen = limit > 4 && text.contains("2 workers");
         assert!(
             seen || text.contains("too many open files"),
@@ -490,13 +491,13 @@ fn driver(script: &str) -> (TempDir, String) {
     (directory, library)
 }
 
-/// Returns the first report with this driver that is as wanted.
+/// Returns the first report with this driver that satisfies `wanted`.
 fn with_driver(job: &StandIn, library: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let line = format!("{} --json --nvml-lib {library}", job.pid());
     Running::start(&line).report(what, wanted)
 }
 
-/// Whether there are this many GPUs, and each was read.
+/// Whether the report has this many GPUs, all of them read.
 fn all_read(report: &Value, count: usize) -> bool {
     let gpus = report["gpus"].as_array();
     gpus.is_some_and(|gpus| {
@@ -547,7 +548,7 @@ fn a_gpu_that_is_lost_or_denied_says_so_and_has_no_figures() {
         let known = gpu.as_object().expect("an object").iter();
         let known: Vec<_> = known.filter(|(_, value)| !value.is_null()).collect();
         let names: Vec<_> = known.iter().map(|(name, _)| name.as_str()).collect();
-        // Not figures of the GPU itself: who uses it, what reading it cost, why figures are missing.
+        // These are not the GPU's own figures: who uses it, what reading it costs, why figures are missing.
         let about = [
             "instances",
             "visible_to_job",
@@ -570,7 +571,7 @@ fn all_figures_of_a_gpu_are_reported() {
          dev 0 nvlink_rx=1000000 nvlink_tx=2000000 ecc_corrected=3 remapped=1:0:0:0 xid=31\n\
          dev 0 procs=4194001:9G:50",
     );
-    // Figures that are read least often, and those that need two samples.
+    // These figures are read least often, or need two samples.
     let all = |report: &Value| {
         let gpu = &report["gpus"][0];
         ["busy_share", "sm_active_share", "pcie_link", "processes"]
@@ -606,7 +607,7 @@ fn all_figures_of_a_gpu_are_reported() {
             .as_f64()
             .is_some_and(|cost| cost > 0.0)
     );
-    // No process here has this PID: the driver's information alone is not enough to find it.
+    // No process here has this PID: what the driver says is not enough to locate the process.
     assert_eq!(gpu["processes"][0]["pid"], 4_194_001);
     assert_ne!(gpu["processes"][0]["place"], "here");
     assert_eq!(gpu["swing"], Value::Null);
@@ -635,7 +636,7 @@ fn a_call_that_hangs_leaves_the_screen_live() {
     session.shows("help", |screen| screen.contains("sort"));
     session.press("q");
     assert!(session.ended().success());
-    // Lets the thread of the hanging call end.
+    // Lets the thread with the hanging call end.
     fake.script("sys count=2");
 }
 
@@ -793,7 +794,7 @@ fn when_the_screen_closes_the_verdict_and_the_recording_are_named() {
     });
     session.press("q");
     assert!(session.ended().success());
-    // The path may take more than one line.
+    // The path may span several lines.
     let left = session.shows("the last lines", |screen| screen.contains("recording: "));
     assert!(left.contains("WARMING UP   collecting"), "{left}");
 }
@@ -815,7 +816,7 @@ fn a_recording_ended_by_a_signal_is_whole() {
         let mut replay = Command::new(PIPETOP);
         let replayed = replay.args(["replay", "--once"]).arg(&path).to_end();
         assert_eq!(replayed.status.code(), Some(0), "{replayed:?}");
-        // It would say that the file is cut.
+        // The file is not cut, or the replay would say so.
         assert_eq!(String::from_utf8_lossy(&replayed.stderr), "", "{name}");
     }
 }

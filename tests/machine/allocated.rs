@@ -1,4 +1,4 @@
-//! The memory that a thread has in use; that of other threads does not count.
+//! The memory that the current thread has in use. Other threads do not count.
 
 #![expect(unsafe_code, reason = "counts what the allocator hands out")]
 

@@ -1,5 +1,5 @@
 //! Every preset of the built-in job gets the verdict that it is made for, and the wait share seen from outside agrees
-//! with the one that the job measures. On the simulated device, in real time.
+//! with the one that the job measures. Runs on the simulated device, in real time.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "the figures are the result")]
@@ -19,14 +19,14 @@ const CAUSES: [(&str, &str); 4] = [
     ("transfer", "transfer"),
     ("slow-worker", "head-of-line"),
 ];
-/// A device that nobody sees from outside cannot be seen to wait for copies.
+/// The preset that waits for copies to the device. From outside, the simulated device cannot be seen.
 const HIDDEN_FROM_OUTSIDE: &str = "transfer";
 /// Most by which the two wait shares may differ.
 const OFF: f64 = 0.05;
-/// If steps are shorter than the time between two polls of the trainer, the wait share is a sample, which takes longer to
-/// be large enough.
+/// A preset that is watched longer. Its steps are shorter than the time between two polls of the trainer, so its wait
+/// share is an estimate from polls, of which it needs more.
 const LONGER: (&str, &str) = ("disk", "60s");
-/// Jobs that only sleep leave the CPUs to others: so many run side by side.
+/// Jobs that only sleep leave the CPUs to others: this many run side by side.
 const TOGETHER: usize = 4;
 
 fn pipetop(cache: &Path, arguments: &[&str]) -> Vec<u8> {
@@ -79,7 +79,7 @@ fn wrong(cache: &Path, preset: &str) -> Result<(), String> {
 }
 
 fn sleeps(preset: &Preset) -> bool {
-    // The one that takes longer waits for the disk most of the time.
+    // The preset that is watched longer mostly waits for the disk.
     matches!(preset.settings().load, Load::Time(_)) || preset.name == LONGER.0
 }
 

@@ -1,4 +1,5 @@
-//! The times of steps and copies on a real GPU. Tests beside the CUDA device check them on a scripted driver.
+//! The times of steps and copies on a real GPU. The tests beside the CUDA device's source check them on a scripted
+//! driver.
 
 #![expect(clippy::disallowed_methods, reason = "device operations take time")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -9,11 +10,11 @@ use pipetop::testing::lab::workload::device::{Device, DeviceOptions, open};
 use pipetop::testing::lab::workload::settings::DeviceKind;
 use support::measured::median;
 
-/// Steps of a training run, whose median time counts.
+/// Number of steps of a run; the median of their times counts.
 const STEPS: usize = 15;
 
-/// Medians over the steps, in milliseconds: from one step's end to the next by the host's clock, and of copy and step by
-/// the device's.
+/// Medians over the steps, in milliseconds. `wall` is from one step's end to the next by the host's clock; the others
+/// are measured by the device's clock.
 struct Times {
     wall: f64,
     copy: f64,

@@ -19,7 +19,7 @@ use support::measured::median_of;
 use support::traces::Place;
 use support::waiting::{ToEnd, ended};
 
-/// Returns the only document of a run that succeeded.
+/// Returns the one document of a run that succeeded.
 fn document(output: &Output) -> Value {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}");
@@ -48,10 +48,10 @@ fn its_own_overhead_is_no_bottleneck() {
     assert!(rate >= 2000.0, "{rate:.0} batches/s");
 }
 
-/// Returns the steps that a job reports in its duration.
+/// Returns the steps that a job reports while it runs.
 fn steps(settings: &JobSettings) -> Vec<Step> {
     let listener = Listener::bind().expect("a socket");
-    // Ends with this thread, in case that fails.
+    // Ends with this thread, even if the thread fails.
     let mut trainer = Command::new(env!("CARGO_BIN_EXE_pipetop"))
         .arg("builtin-trainer")
         .arg(word(settings))
@@ -66,7 +66,7 @@ fn steps(settings: &JobSettings) -> Vec<Step> {
     report.steps.into()
 }
 
-/// Returns how many steps were done in `time` since the first batch.
+/// Returns the number of steps done within `time` of the first batch.
 fn done_in(steps: &[Step], time: Duration) -> usize {
     let first = steps.first().expect("steps").wait_to;
     let end = first + u64::try_from(time.as_nanos()).expect("short");
@@ -97,7 +97,7 @@ fn simulated(live: &JobSettings, time: Duration, seed: u64) -> u64 {
 
 #[test]
 fn the_three_known_pipelines_do_as_many_steps_as_simulated() {
-    // Between two bursts of the starved job, so that the count does not depend on luck.
+    // Ends between two bursts of the starved job, so that the count does not depend on chance.
     const TIME: Duration = Duration::from_millis(9400);
     const LIVE: u64 = 3;
     const SIMULATED: u64 = 30;

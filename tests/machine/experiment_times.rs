@@ -8,7 +8,7 @@ use support::measured::median_of;
 use support::traces::Place;
 use support::waiting::ToEnd;
 
-/// Returns the only document that a command prints.
+/// Returns the one document that a command prints.
 fn document(place: &Place, line: &str) -> Value {
     let output = place.command(line).to_end();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -86,14 +86,14 @@ fn a_sweep_of_decoding_workers_finds_the_cpus() {
         let advised = number(&found["advised"]);
         assert!(advised <= cpus, "{advised} workers advised: {found:#}");
     }
-    // If all CPUs are in use, more workers get no more of them. How much they do then depends on the machine's pace, which
-    // changes between two rows of a sweep, too.
+    // With all CPUs in use, more workers get no more of them. What they gain then depends on the machine's pace, which
+    // changes even between two rows of one sweep.
     let cores = |found: &Value, row: usize| figure(found, row, "worker_cpu_cores");
     let beyond = median(&found, |found| cores(found, 2) / cores(found, 1));
     assert!(cpus > 2.0 || beyond < 1.25, "{beyond}");
     let all = median(&found, |found| cores(found, 2));
     assert!(all <= cpus + 0.1, "{all} CPUs");
-    // Two workers share the work if there are two CPUs for them.
+    // Two workers share the work if there are CPUs for both.
     let (speedup, held) = (of_row(1, "speedup"), of_row(1, "worker_cpu_cores"));
     assert!(held < 1.5 || speedup > 1.2, "{speedup} on {held} CPUs");
     for row in found

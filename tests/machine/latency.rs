@@ -1,4 +1,4 @@
-//! How soon pipetop shows its first frame, and that a job has ended.
+//! How soon pipetop shows its first frame, and how soon it shows that a job has ended.
 
 use std::process::{Command, Stdio};
 
@@ -27,7 +27,7 @@ fn the_first_frame_comes_at_once() {
     }
 }
 
-/// Two intervals of 200 ms, and as much again for other load of the machine.
+/// Seconds: two intervals of 200 ms, and as much again for other load of the machine.
 const SOON: f64 = 0.8;
 
 #[test]

@@ -1,4 +1,4 @@
-//! The cost of looking back: memory for a day, and time per sample.
+//! The cost of keeping the past: memory for a day, and time per sample.
 
 use pipetop::sample::WorkerNow;
 use pipetop::testing::model::WorkerPlace;
@@ -10,7 +10,7 @@ use support::noise::Noise;
 
 use crate::allocated::{in_use, since};
 
-/// Most bytes for samples.
+/// Most bytes that the kept samples may use.
 const BUDGET: usize = 2 << 20;
 
 fn place(id: u32) -> WorkerPlace {

@@ -117,12 +117,13 @@ fn the_rights_in_contrib_suffice_for_other_users_jobs() {
     assert_ne!(report["job"]["ranks"][0]["queue"], Value::Null);
 }
 
-/// Mounts a file system with the options `$1` on `$0`, and runs the remaining arguments.
+/// Mounts a tmpfs with the options `$1` on `$0`, and runs the remaining arguments.
 const ON_DISK: &str = "mount -t tmpfs -o \"$1\" none \"$0\" || exit 77; shift; exec \"$@\"";
-/// The exit code of the script above if nothing can be mounted.
+/// The exit code of `ON_DISK` if nothing can be mounted.
 const NO_MOUNT: i32 = 77;
 
-/// Returns a command that has a disk with these options at `folder`, to which the program and its arguments are added.
+/// Returns a command with a disk with these options at `folder`. The program to run there, and its arguments, are to be
+/// added.
 fn with_disk(folder: &Path, options: &str) -> Command {
     let mut command = Command::new("unshare");
     command
@@ -132,7 +133,7 @@ fn with_disk(folder: &Path, options: &str) -> Command {
     command
 }
 
-/// Runs it; prints why and returns `None` if nothing can be mounted here.
+/// Runs the command. Returns `None`, and prints why, if nothing can be mounted here.
 fn ran(mut command: Command) -> Option<std::process::Output> {
     match command.output() {
         Ok(ran) if ran.status.code() == Some(NO_MOUNT) || ran.stderr.starts_with(b"unshare: ") => {
@@ -150,7 +151,7 @@ fn ran(mut command: Command) -> Option<std::process::Output> {
 
 #[test]
 fn a_proc_of_another_namespace_is_refused() {
-    // Its processes have other numbers, which here belong to others or to none.
+    // In the new namespace, this /proc shows numbers that belong to other processes or to none.
     for line in ["--once --for 1s", "run -- true", "serve"] {
         let mut command = Command::new("unshare");
         command
@@ -169,7 +170,7 @@ fn a_proc_of_another_namespace_is_refused() {
 
 #[test]
 fn a_full_disk_is_one_error_and_nothing_is_left() {
-    // A disk that is too small, as its free space shows; and one that takes no more files, which shows only on writing.
+    // One disk is too small, which its free space shows; the other accepts no more files, which only writing shows.
     for (options, size, said) in [
         ("size=1m", "4MiB", "needed"),
         ("size=64m,nr_inodes=20", "2MiB", "no space"),
@@ -255,7 +256,7 @@ fn a_full_disk_takes_neither_a_recording_nor_the_output_of_a_command() {
     let full = "warning: no space left on the disk of log: the command's output may be cut off";
     assert!(errors.contains(full), "{errors}");
     let said = String::from_utf8_lossy(&ran.stdout);
-    // The command's own code stays, and no empty recording is in the way of the next one.
+    // The second command keeps its own exit code, and no empty recording is left to obstruct the next one.
     assert_eq!(said, "code 1\ncode 0\nfill\nlog\n", "{errors}");
 }
 
@@ -271,10 +272,11 @@ fn output_that_a_disk_has_little_room_for_is_kept_in_memory() {
     assert_eq!(log.kept_location(), "kept in memory");
 }
 
-/// Names the mounted disk in the inner run of a test below.
+/// Set in the inner run of a test below: the mounted disk.
 const SMALL_DISK: &str = "PIPETOP_TEST_SMALL_DISK";
 
-/// Returns the disk for this test; in the outer run, runs the test again on a disk with `options`.
+/// Returns the disk in the inner run; in the outer run, starts the test again on a disk with `options` and returns
+/// `None`.
 fn disk(test: &str, options: &str) -> Option<PathBuf> {
     if let Some(disk) = env::var_os(SMALL_DISK) {
         return Some(disk.into());
@@ -297,7 +299,7 @@ fn disk(test: &str, options: &str) -> Option<PathBuf> {
 
 #[test]
 fn a_disk_that_gets_full_is_left_as_it_was() {
-    // There are enough bytes but not enough files, which the free space does not show.
+    // There is room for the bytes but not for the files, which the free space does not show.
     let options = "size=8m,nr_inodes=20";
     let Some(disk) = disk("a_disk_that_gets_full_is_left_as_it_was", options) else {
         return;

@@ -1,4 +1,4 @@
-//! Days of uptime in seconds: a model, a verdict and a screen that get far more than they may keep.
+//! Days of uptime within seconds: a model, a verdict and a screen get far more data than they may keep.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -35,12 +35,12 @@ fn key(pid: u32, born: u32) -> ProcessKey {
 /// Returns a job in which nearly everything changes all the time.
 fn job(noise: &mut Noise, at: u32) -> JobSample {
     let mut job = noise.sample(at.into()).job.expect("it has one");
-    // At times another job, and one that has ended.
+    // Sometimes it is another job, or one that has ended.
     job.key = key(100 + at / 5_000, 0);
     job.ended = at % 5_000 > 4_900;
     let rank = &mut job.ranks[0];
     rank.key = job.key;
-    // Functions with a new name each time.
+    // Functions get a new name each time.
     rank.activity = BTreeMap::from([(format!("step_{at}"), 1)]);
     rank.gil_holders = BTreeMap::from([(format!("hold_{at}"), 1)]);
     // As in a recording of version 1.
@@ -50,7 +50,7 @@ fn job(noise: &mut Noise, at: u32) -> JobSample {
     loader.workers_started = u64::from(at * WORKERS / 2);
     loader.batches = loader.batches.filter(|_| !at.is_multiple_of(13));
     for worker in &mut loader.workers {
-        // Restarted every other interval, so that no two workers are ever the same for long.
+        // Workers restart every other interval, so that none lives long.
         let born = at - (at + worker.id) % 2;
         worker.key = key(1_000 + worker.id + at % 7 * 100, born);
         worker.activity = BTreeMap::from([(format!("decode_{at} (train.py)"), 20)]);
@@ -64,7 +64,7 @@ fn job(noise: &mut Noise, at: u32) -> JobSample {
 fn gpu(index: u32, at: u32) -> GpuSample {
     GpuSample {
         index,
-        // A driver that hangs leaves the previous values.
+        // If the driver hangs, the previous values stay.
         read_at: Some(moment(at - at % 3)),
         util_percent: (!at.is_multiple_of(5)).then_some(f64::from(at % 101)),
         util_samples: vec![(u64::from(at) * 1_000_000, 50.0)].into(),
@@ -101,7 +101,7 @@ fn sample(noise: &mut Noise, at: u32) -> Sample {
     }
 }
 
-/// Feeds samples and draws frames; returns how many bytes more are in use after the second half.
+/// Feeds samples and draws frames. Returns by how many bytes the memory in use grew during the second half.
 fn soak(window: Duration, rounds: u32) -> i64 {
     let mut noise = Noise::of(WORKERS, 0);
     let before = in_use();

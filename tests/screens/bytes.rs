@@ -1,4 +1,4 @@
-//! The output for a slow link: bytes per frame and frames per second, for a scripted job in fake time.
+//! The output over a slow link: bytes per frame and frames per second, for a scripted job in fake time.
 
 use std::cell::Cell;
 use std::io::{self, Write};
@@ -16,14 +16,14 @@ use support::noise::Noise;
 
 /// Most bytes per second that any job may write to a terminal of 120 by 40.
 const BUDGET: usize = 4096;
-/// Both marks of a synchronized update.
+/// Bytes of both marks of a synchronized update.
 const MARKS: usize = "\u{1b}[?2026h\u{1b}[?2026l".len();
-/// Seconds before the measured ones: the history fills the panel and scrolls, or has just begun and grows.
+/// Seconds before the measurement: the history fills its panel and scrolls, or has just begun and grows.
 const OLD: u64 = 120;
 const YOUNG: u64 = 5;
 const MEASURED: u64 = 40;
 
-/// Counts what is written to it.
+/// A writer that counts the bytes.
 #[derive(Clone, Default)]
 struct Counter(Rc<Cell<usize>>);
 
@@ -38,8 +38,8 @@ impl Write for Counter {
     }
 }
 
-/// Returns the mean bytes per second at the default interval. The workers of a restless job change their state every
-/// second; all figures change every second in either case.
+/// Returns the mean bytes per second at the default interval. All figures change every second; in a restless job, the
+/// workers also change their state every second.
 fn bytes_a_second(workers: u32, gpus: u32, restless: bool, before: u64) -> usize {
     let config = Config::default();
     assert_eq!(

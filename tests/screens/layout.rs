@@ -12,7 +12,7 @@ fn panel() -> impl Strategy<Value = Panel> {
     prop::sample::select(&Panel::ALL[..])
 }
 
-/// Panels that are there even if they have nothing to show.
+/// Panels that are shown even if they are empty.
 const ALWAYS: [Panel; 6] = [
     Panel::Verdict,
     Panel::Pipeline,
@@ -22,7 +22,7 @@ const ALWAYS: [Panel; 6] = [
     Panel::History,
 ];
 
-/// Lines that the panels could fill: few, or up to many.
+/// The number of lines that each panel could fill: always few, or up to many.
 fn any_lines() -> impl Strategy<Value = [u16; Panel::ALL.len()]> {
     let lines = prop_oneof![0..=12_u16, 0..=300_u16].boxed();
     Panel::ALL.map(|_| lines.clone())
@@ -57,7 +57,7 @@ proptest! {
                 let shown = !regions.panel(panel).is_empty();
                 let fits = panel != Panel::Timeline || focus == panel || (width >= 100 && height >= 34);
                 let wanted = ALWAYS.contains(&panel) || of(panel) > 0 && fits;
-                // A further panel may be left out of a low screen.
+                // Any other panel may be left out of a low screen.
                 let further = !ALWAYS.contains(&panel) && panel != Panel::Timeline && panel != Panel::Log;
                 let may_go = further && height < 20 && focus != panel;
                 prop_assert!(shown == wanted || may_go && !shown, "{:?} at {}x{}", panel, width, height);

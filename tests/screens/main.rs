@@ -1,4 +1,4 @@
-//! What is drawn, on ratatui's test backend: whole screens of known situations, and the layout at every size.
+//! What pipetop draws, on ratatui's test backend: whole screens in known situations, and the layout at every size.
 
 mod bytes;
 mod layout;

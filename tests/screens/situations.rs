@@ -1,4 +1,4 @@
-//! Whole screens: the text that a user sees in a situation, and colours by their role.
+//! Whole screens: the text that a user sees in a situation, and the roles of colours.
 
 use crossterm::event::Event as Input;
 use pipetop::sample::{
@@ -42,8 +42,9 @@ fn text(scene: &Scene, width: u16, height: u16) -> String {
     screen(scene, width, height).backend().to_string()
 }
 
-/// Compares snapshots of one situation in these sizes, and draws it in every supported size. Three situations have four
-/// snapshots for what all have in common; for the others, one size is enough to show what is special.
+/// Compares snapshots of a situation in these sizes, and draws it in every supported size. For three situations, all
+/// four sizes are compared, which covers what all situations have in common; for the others, one size shows what is
+/// special.
 fn in_sizes(name: &str, scene: &Scene, sizes: &[(u16, u16)]) {
     for (width, height) in SIZES {
         screen(scene, width, height);
@@ -56,7 +57,8 @@ fn in_sizes(name: &str, scene: &Scene, sizes: &[(u16, u16)]) {
 
 const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (200, 60), (40, 10)];
 
-/// Checks that all panels above the history are full, at any height. A tall history has blank lines between its graphs.
+/// Checks that no panel above the history has empty lines, at any height. A tall history has blank lines between its
+/// graphs.
 fn has_no_empty_lines(scene: &Scene) {
     for height in 20..=60 {
         let text = text(scene, 80, height);
@@ -66,7 +68,7 @@ fn has_no_empty_lines(scene: &Scene) {
     }
 }
 
-/// The panel that the verdict is about has room for a graph, but what was never read has none.
+/// The panel of the verdict has room for a graph, but a figure that was never read has no graph.
 #[test]
 fn no_lines_are_empty_where_the_network_is_the_cause_and_nothing_is_read() {
     let mut scene = starved();
@@ -137,7 +139,7 @@ fn no_gpu() {
     in_sizes("no_gpu", &scene, &[(80, 24)]);
 }
 
-/// Returns a job that reports its steps and computes on a simulated device.
+/// Returns a job that reports its steps and runs on a simulated device.
 fn simulated() -> Scene {
     let mut scene = starved();
     scene.each_rates(|rates| rates.gpus.clear());
@@ -352,7 +354,7 @@ fn a_device_shown_by_the_driver_is_not_repeated() {
     };
     told(&mut scene, "NVIDIA H200");
     assert!(!text(&scene, 120, 40).contains("device  "));
-    // A simulated device is above the real GPU.
+    // A simulated device is listed above the real GPU.
     told(&mut scene, "simulated");
     let terminal = screen(&scene, 120, 40);
     assert!(find(&terminal, "device  simulated").1 < find(&terminal, "power ").1);
@@ -599,7 +601,7 @@ fn where_there_is_no_room_and_no_job_one_line_says_what_there_is() {
     typed(&mut scene, "x");
     scene.state.filter.keep();
     assert_eq!(only_line(&scene, 39, 9), "no match");
-    // A moment of the recording without a job.
+    // The recording has no job at this moment.
     scene.attach = Attach::LookingForJob {
         wanted: "a job in the recording".to_owned(),
     };
@@ -645,7 +647,7 @@ fn the_list_of_jobs_can_be_filtered() {
     in_sizes("picker_filter", &scene, &[(80, 24), (40, 10)]);
 }
 
-/// Adds to the starved job the content of its tree: a launcher, a helper, threads that were opened.
+/// Fills the process tree of the starved job: a launcher, a helper, and threads that are shown.
 fn processes(scene: &mut Scene) {
     let mut tree = ProcessFigures::default();
     let figures = |cpu: f64, mib: u64, threads| Figures {
@@ -729,7 +731,7 @@ const IN_TIME: [Action; 8] = [
     Action::ToEnd,
 ];
 
-/// Applies these steps one after the other, each with the choices at that time.
+/// Applies these steps in order, each with the choices that the screen offers at that point.
 fn act(scene: &mut Scene, steps: &[fn(&mut UiState, &Choices)]) {
     for step in steps {
         let choices = pipetop::testing::ui::choices(&scene.view());
@@ -829,7 +831,7 @@ fn the_tree_is_sorted_and_its_noise_is_not() {
     assert_eq!(order(&scene), [3, 2, 1, 0]);
     act(&mut scene, &[|state, _| state.reverse()]);
     assert_eq!(order(&scene), [0, 1, 2, 3]);
-    // Figures that differ like those of a steady job from one sample to the next.
+    // Figures vary as they do in a steady job from one sample to the next.
     let tree = &mut scene.processes;
     for (place, figures) in tree.figures.values_mut().enumerate() {
         figures.cpu = Some(0.9 + 0.004 * place as f64);
@@ -1232,7 +1234,7 @@ fn the_reason_of_an_unknown_verdict_is_read_in_full() {
             "no known loader was seen{}",
             ": it does other work".repeat(8)
         ),
-        // A single word, which is not broken.
+        // A single word, which is not wrapped.
         hint: "docs/probe.md".to_owned(),
     }];
     scene.verdict = Some(unknown);
@@ -1449,7 +1451,7 @@ fn a_gpu_without_counters_has_a_guess_that_says_so() {
     assert!(text.contains("~21 %  an estimate"), "{text}");
 }
 
-/// Its utilisation counts copies: without them, the line would say both busy and idle.
+/// The utilisation counts copies: without the remark, the line would say both busy and idle.
 #[test]
 fn a_gpu_that_only_copies_says_so_beside_its_utilisation() {
     let mut scene = starved();
@@ -1698,7 +1700,7 @@ fn footer_and_help_show_the_keys_of_the_key_map() {
     help.state.help = true;
     let mut details = starved();
     details.state.page = Page::Detail;
-    // Keys with another effect than elsewhere.
+    // On some screens these keys have another effect.
     let other = [(Action::Select, "choose"), (Action::Cancel, "cancel")];
     for config in [Config::default(), remapped()] {
         let scenes = [
@@ -1728,7 +1730,7 @@ fn footer_and_help_show_the_keys_of_the_key_map() {
                 words.any(|words| items.contains(&&*format!("{key} {words}")))
             };
             let count = Action::ALL.iter().filter(|action| shown(**action)).count();
-            // Only the cost of polling is shown besides.
+            // Besides, only the cost of polling is shown.
             let others = ["access", "own cost", "every"];
             let keys = items
                 .iter()
@@ -1741,7 +1743,7 @@ fn footer_and_help_show_the_keys_of_the_key_map() {
         for replay in [None, Some(Replay::default())] {
             help.state.replay = replay;
             let text = text(&help, 250, 80);
-            // In a replay some of the other actions have another effect.
+            // In a replay, the actions not listed there may have another effect.
             let wishes = Action::ALL
                 .iter()
                 .filter(|action| IN_TIME.contains(action) || replay.is_none());
@@ -1842,7 +1844,8 @@ fn polled() -> Scene {
     scene
 }
 
-/// Compares a picture of the documentation, as saved with `s`. It is written together with the snapshots.
+/// Compares the screen with a picture in the documentation, as `s` saves it. Pictures are written together with the
+/// snapshots.
 fn pictured(name: &str, scene: &Scene) {
     let terminal = screen(scene, 120, 40);
     let svg = picture::svg(terminal.backend().buffer(), &scene.config.theme);
@@ -1859,7 +1862,7 @@ fn the_timeline_shows_who_works_and_who_waits() {
     let scene = polled();
     in_sizes("timeline", &scene, &[(120, 40)]);
     pictured("screen", &scene);
-    // The slow worker's row is full; those of the others are mostly not.
+    // The row of the slow worker is full, those of the others are mostly empty.
     let text = text(&scene, 120, 40);
     let row = |worker: &str| {
         let mut rows = text.lines().skip_while(|line| !line.contains("timeline"));
@@ -1878,7 +1881,7 @@ fn the_timeline_shows_who_works_and_who_waits() {
     );
 }
 
-/// From its first seconds on, the graphs of a job have the same left and right end as when it is old.
+/// A job's graphs span the same columns in its first seconds as when it is old.
 #[test]
 fn a_young_job_fills_its_room() {
     for seconds in [2, 5, 13, 40] {
@@ -2048,7 +2051,7 @@ fn the_cursor_of_the_timeline_says_which_batch_was_due() {
     let shown = text(&scene, 120, 40);
     let title = shown.lines().find(|line| line.contains("timeline: "));
     assert!(title.is_some_and(|line| line.contains("batch ")), "{shown}");
-    // The cursor is removed when the pause ends.
+    // The cursor disappears when the pause ends.
     scene.state.paused = false;
     assert!(!text(&scene, 120, 40).contains("timeline: "));
 }
@@ -2061,7 +2064,7 @@ fn an_unpolled_timeline_gives_the_reason() {
         text.contains("is not visible, or was not recorded"),
         "{text}"
     );
-    // It takes no room if it was not requested.
+    // Nothing is shown of it if it was not requested.
     assert!(!self::text(&starved(), 120, 40).contains("timeline"));
 }
 
@@ -2093,7 +2096,7 @@ fn all_of_a_verdict() {
     let verdict = scene.verdict.as_mut().expect("starved");
     verdict.workers.as_mut().expect("it is known").cpu_allows = None;
     find(&screen(&scene, 120, 40), "4 now; the step needs 11  ");
-    // Without a table, the reason is in its place.
+    // If there is no table, the reason takes its place.
     let verdict = scene.verdict.as_mut().expect("starved");
     verdict.what_if = Err("the load time is not known".to_owned());
     find(&screen(&scene, 120, 40), "n/a  the load time is not known");
@@ -2145,7 +2148,7 @@ fn all_of_a_worker() {
         0,
     );
     find(&screen(&scene, 120, 40), "fd: permission denied");
-    // The files of another worker are not shown as this one's.
+    // The files of one worker are not shown for another.
     scene.state.worker = Some((1, 1));
     find(&screen(&scene, 120, 40), "n/a  not read yet");
     scene.state.replay = Some(Replay::default());
@@ -2293,11 +2296,11 @@ fn all_of_a_rank() {
     });
     in_sizes("detail_rank", &scene, &[(120, 40)]);
     pictured("views/rank", &scene);
-    // 38 ms of step and 65 ms of wait, in the figures and in their distributions.
+    // 38 ms of step and 65 ms of wait, both in the figures and in the distributions.
     let text = text(&scene, 200, 60);
     assert!(text.contains("step 38 ms, wait 65 ms"), "{text}");
     assert!(text.contains("p50 65 ms"), "{text}");
-    // One step in ten is not representative.
+    // If only one step in ten is known, nothing is shown of them: they are not representative.
     let mut steps = Steps::default();
     for batch in 0..400 {
         let from = Duration::from_millis(batch * 100);
@@ -2386,7 +2389,7 @@ fn the_past_with_its_marks() {
     let ascii = text(&scene, 120, 40);
     let said = "history: verdict: DATA-BOUND, CPU preprocessing, 63 % lost, before COMPUTE-BOUND";
     assert!(ascii.contains(said) && ascii.is_ascii(), "{ascii}");
-    // Far back, the axis moves with the moment, and its end is shown.
+    // Looking far back, the axis moves with the moment, and the axis's end is labelled.
     scene.state.zoom = Zoom::Span(60.0);
     scene.past = scene.past.map(|past| Past {
         at: moment(5_000),
@@ -2404,7 +2407,7 @@ fn marks_of_one_moment_stand_side_by_side() {
     let mut mark = |at, kind, words| mark(&mut scene, at, kind, words);
     mark(10_760_200, MarkKind::Epoch, "an epoch");
     mark(10_760_100, MarkKind::Checkpoint, "a checkpoint");
-    // Here the next cell has another mark.
+    // Here the next cell has a mark of its own, which hides one of these.
     mark(10_780_200, MarkKind::Epoch, "hidden");
     mark(10_780_100, MarkKind::Checkpoint, "a checkpoint");
     mark(10_780_900, MarkKind::Validation, "a validation");
