@@ -20,7 +20,7 @@ use crate::units::{Pid, Share};
 
 type Keys = Pin<Box<dyn Stream<Item = io::Result<Input>>>>;
 
-/// The other end of every channel of the loop.
+/// The other ends of the loop's channels.
 struct Script {
     keys: mpsc::UnboundedSender<Input>,
     samples: mpsc::Sender<Event>,
@@ -96,7 +96,7 @@ async fn session_of(
     Box::pin(session_on(watch::channel(false).1, app, span, script)).await
 }
 
-/// The same on a terminal that is blocked at times.
+/// Like [`session_of`], on a terminal that is blocked at times.
 async fn session_on(
     blocked: watch::Receiver<bool>,
     app: App,
@@ -138,7 +138,7 @@ async fn session_on(
     let play = async {
         script(&ends).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        // Hanging up ends the loop.
+        // Closing the channels ends the loop.
         drop(ends);
     };
     let (ended, ()) = tokio::join!(session.app.run(&mut session.terminal, io), play);
@@ -160,7 +160,7 @@ async fn a_job_is_found_watched_and_judged() {
     let text = session.text();
     assert!(text.contains("DATA-BOUND"), "{text}");
     assert!(text.contains("train.py"), "{text}");
-    // pipetop started 1000 s after boot, the job at boot: 999 s plus the 21 s since.
+    // pipetop started 1000 s after boot, and the job at boot: 999 s plus the 21 s since then.
     assert!(text.contains("up 17:00"), "{text}");
     assert_eq!(session.frames(), 1 + 22);
 }
@@ -325,7 +325,7 @@ fn seeking_back_shows_that_moment_and_loses_no_data() {
     assert_eq!(verdict, Some(Kind::DataBound));
     assert_ne!(verdict, now);
     assert!(share(&app).is_some_and(|share| share.0 > 0.5));
-    // Samples that arrive meanwhile are kept, and only the distance changes.
+    // Samples that arrive meanwhile are kept, and only the time back to the shown moment changes.
     for at in 61..=70 {
         assert_eq!(
             app.update(Event::Sample(Box::new(turning(at)))),
@@ -397,7 +397,7 @@ fn an_ended_job_can_be_replayed_from_memory() {
             .and_then(|rates| Some(!rates.job.as_ref()?.ended))
     };
     assert_eq!(running(&app), Some(true));
-    // With a list of other jobs, the past can still be shown.
+    // The past can also be shown beside a list of other jobs.
     let mut other = machine(41.0);
     other.candidates = vec![JobCandidate {
         pid: Pid(7),
@@ -436,12 +436,12 @@ fn zoom_keys_change_what_is_shown_and_stop_at_the_ends() {
     app.act(Action::ZoomIn);
     shows(&app, "last 60 s ");
     while app.act(Action::ZoomIn) == [Effect::Draw] {}
-    // The window is equally long.
+    // The shortest span is as long as the window.
     assert_eq!(app.state.zoom, ui::Zoom::Span(10.0));
     while app.act(Action::ZoomOut) == [Effect::Draw] {}
     shows(&app, "all 3 min ");
 
-    // A span that does not exist yet is neither named nor given room, whatever is chosen.
+    // A span longer than the history is neither named nor given room, whatever was chosen.
     let mut app = watched(20);
     app.drawn = screen;
     shows(&app, "last 20 s ");
@@ -508,7 +508,7 @@ async fn a_chosen_job_can_be_left_for_the_list() {
         script.typed("?");
         script.key(KeyCode::Esc);
         script.key(KeyCode::Esc);
-        // It is judged anew, and what was known of it stays until that is done.
+        // The job is judged anew. Until that is done, the list keeps what was known of it.
         send(warming_up).await;
         script.sample(jobs([7, 8])).await;
     })
@@ -549,7 +549,7 @@ async fn jobs_to_choose_from_are_filtered_and_the_mark_stays_with_its_job() {
         script.key(KeyCode::Down);
         script.key(KeyCode::Down);
         script.typed("/8");
-        // The mark stays with its job, though another one takes its place in the list, and others start and end.
+        // The mark stays with its job when another job takes its place in the list, and when others start and end.
         script.sample(jobs([5, 8, 80, 81])).await;
         script.key(KeyCode::Enter);
         script.key(KeyCode::Enter);
@@ -594,7 +594,7 @@ async fn processes_are_read_only_while_shown() {
             script.sample(training(f64::from(at))).await;
         }
         script.typed("t");
-        // Moves from the job over its rank and its loader to a worker, and opens its threads.
+        // Moves from the job past its rank and its loader to a worker, and opens the worker's threads.
         (0..3).for_each(|_| script.key(KeyCode::Down));
         script.key(KeyCode::Enter);
         script.sample(training(3.0)).await;
@@ -692,7 +692,7 @@ fn a_key_with_alt_that_has_no_action_is_esc_and_the_key() {
     assert!(!app.state.help);
     app.state.help = true;
     assert!(alt(&mut app, 'q').contains(&Effect::Quit));
-    // It closes the help, and opens it again.
+    // Esc closes the help, and `?` opens it again.
     alt(&mut app, '?');
     assert!(app.state.help);
 }
@@ -731,7 +731,7 @@ async fn a_closed_terminal_ends_the_app_without_an_error() {
     app().run(&mut terminal, io).await.expect("quietly");
 }
 
-/// Runs the loop on a command that was launched.
+/// Runs the loop on a launched command.
 async fn launched(script: impl AsyncFnOnce(&Script)) -> Session {
     let launched = LaunchedCommand::new("python train.py".to_owned(), "/home/nohup.out".to_owned());
     session_of(app().launched(launched), None, script).await
@@ -796,7 +796,7 @@ async fn quitting_asks_about_the_command() {
     let session = launched(async |script| {
         script.typed("q");
         script.sample(training(1.0)).await;
-        // Pressing it again is no answer, and neither is another action.
+        // Pressing `q` again is no answer, and neither is another action.
         script.typed("q+");
         script.sample(training(2.0)).await;
     })
@@ -903,7 +903,7 @@ async fn typed_text_filters_workers_and_triggers_no_action() {
         for at in 0..=12 {
             script.sample(training(f64::from(at))).await;
         }
-        // `q` is typed as a letter here.
+        // Here `q` is typed as a letter.
         script.typed("/qq");
         script.key(KeyCode::Backspace);
     })
@@ -983,7 +983,7 @@ async fn a_blocked_terminal_gets_only_the_newest_frame() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     })
     .await;
-    // The first frame, that of the first sample, and the newest.
+    // The first frame, that of the first sample, and that of the newest sample.
     assert_eq!(session.frames(), 3);
     assert!(session.text().contains("DATA-BOUND"), "{}", session.text());
     assert_eq!(session.app.state.scroll, 100);

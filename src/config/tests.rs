@@ -261,7 +261,7 @@ fn lab(light: [f64; 3]) -> [f64; 3] {
     [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
 }
 
-/// Colours as seen with all cones, and without one of the three kinds: Machado, Oliveira and Fernandes 2009.
+/// Matrices for all cones, and for a lack of each kind of cone: Machado, Oliveira and Fernandes 2009.
 const EYES: [[[f64; 3]; 3]; 4] = [
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
     [
@@ -281,12 +281,12 @@ const EYES: [[[f64; 3]; 3]; 4] = [
     ],
 ];
 
-/// As the guidelines for accessible pages measure it.
+/// Returns the contrast ratio as the Web Content Accessibility Guidelines define it.
 fn contrast(one: f64, other: f64) -> f64 {
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
-/// Every colour is a word's somewhere, and on a verdict's bar the ground: frames alone may be fainter.
+/// Every colour is used for words somewhere, and as the background of a verdict's bar. Only frames may be fainter.
 #[test]
 fn words_can_be_read_on_black_or_on_white() {
     for name in [ThemeName::Dark, ThemeName::ColourBlind, ThemeName::Light] {
@@ -335,7 +335,7 @@ fn a_check_finds_every_error() {
     let errors = Config::check(&path);
     let lines: Vec<_> = errors.iter().map(ConfigError::line).collect();
     assert_eq!(lines, [Some(1), Some(2), Some(6)], "{errors:?}");
-    // The entries of an unknown table are not taken for those of the table before it.
+    // The entries of an unknown table do not count as entries of the table before it.
     let text = "[colours]\ncpu = \"red\"\n[colors]\ncpu = \"blue\"\n[keys]\nquit = 3\n";
     std::fs::write(&path, text).unwrap();
     let errors = Config::check(&path);

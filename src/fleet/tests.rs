@@ -116,7 +116,7 @@ fn a_run_can_be_opened_and_closed() {
     screen.take((None, Ok(runs())));
     assert_eq!(key(&mut screen, KeyCode::Enter), Some(Effect::Draw));
     assert_eq!(screen.page, Some("slurm-4711".to_owned()));
-    // A reading for the page before comes too late.
+    // A reading for the previous page comes too late, and is ignored.
     screen.take((None, Ok(runs())));
     assert_eq!(screen.report, None);
     screen.take((screen.page.clone(), Ok(ranks())));
@@ -168,7 +168,7 @@ fn a_selected_line_stays_with_its_run_and_the_first_with_the_worst() {
     turned.runs[0].all_ranks.swap(0, 1);
     screen.take((screen.page.clone(), Ok(turned)));
     assert_eq!(screen.command(), before);
-    // A run whose selected rank is gone.
+    // The selected rank of the run is gone.
     let mut fewer = ranks();
     fewer.runs[0].all_ranks.truncate(1);
     screen.take((screen.page.clone(), Ok(fewer)));

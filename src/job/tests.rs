@@ -1,7 +1,7 @@
 use super::*;
 use crate::units::{Pid, ProcessKey};
 
-/// A process `pid` below `parent`; start times are in the order of the PIDs.
+/// A process `pid` below `parent`. Processes start in the order of their PIDs.
 fn process(pid: i32, parent: i32, comm: &str, command: &str) -> Process {
     Process {
         key: key(pid),
@@ -39,8 +39,8 @@ fn with_pipes(mut process: Process, ends: &str) -> Process {
     process
 }
 
-/// What a forking loader with two workers really holds: result queue 100, index queues 101 and 104,
-/// `Popen` pipes 102, 103, 105, 106.
+/// What a forking loader with two workers really holds: result queue 100, index queues 101 and 104, `Popen` pipes 102,
+/// 103, 105 and 106.
 fn forked() -> Vec<Process> {
     vec![
         process(1, 0, "bash", "bash"),
@@ -75,7 +75,8 @@ fn workers_that_share_a_result_pipe_are_one_loader() {
     );
 }
 
-/// Named workers, and the copies after the first sixteen; not what has started others, and not another program.
+/// Spare are named workers, and copies after the first sixteen; not a copy that has started others, nor another
+/// program.
 #[test]
 fn of_many_copies_a_few_show_what_all_are() {
     let mut processes = forked();
@@ -128,7 +129,7 @@ fn pipes_that_were_open_before_the_loader_are_not_its_queue() {
         "seen to be polled"
     );
 
-    // Without `polled`: pipes that were opened earlier usually have lower descriptors.
+    // Without `polled`, descriptors decide: pipes that were opened earlier usually have lower ones.
     for process in &mut processes {
         process.pipes.as_mut().unwrap().retain(|end| end.fd < 40);
     }
@@ -199,7 +200,7 @@ const FORK_SERVER: &str =
 
 #[test]
 fn a_fork_server_that_has_loaded_the_script_does_not_train() {
-    // The default of Python 3.14. The server has no worker yet, and none of the trainer's queues.
+    // A fork server is the default of Python 3.14. It has no worker yet, and none of the trainer's queues.
     let trainer = with_pipes(process(10, 1, "python3", "python3 train.py"), "20:200!");
     let server = with_pipes(process(20, 10, "python3", FORK_SERVER), "5:300");
     let processes = [with_framework(trainer), with_framework(server)];
@@ -352,7 +353,7 @@ fn a_trainer_that_renamed_itself_is_known_by_its_program() {
 
 #[test]
 fn spawned_children_that_load_for_themselves_or_have_a_gpu_are_the_ranks() {
-    // The pipes by which they were spawned: 102 and 103, 105 and 106.
+    // The pipes by which the ranks were spawned: 102 and 103, 105 and 106.
     let launcher = with_pipes(
         with_framework(process(10, 1, "python3", "python3 spawn.py")),
         "3:102 4:103! 5:105 6:106!",
@@ -367,7 +368,7 @@ fn spawned_children_that_load_for_themselves_or_have_a_gpu_are_the_ranks() {
         .unwrap();
     assert_eq!(of_rank, job);
 
-    // One queue for their results.
+    // A queue for the results of both.
     for process in &mut processes {
         let ends = with_pipes(process.clone(), "20:200 21:200!").pipes.unwrap();
         process.pipes.as_mut().unwrap().extend(ends);
@@ -470,7 +471,7 @@ fn a_notebook_that_runs_no_cell_is_not_meant_beside_a_training() {
     assert_eq!(any(&[kernel(Some(true))]), Ok(vec![key(10)]));
 }
 
-/// A shell with two jobs below it, and `timeout`, which has started pipetop to search for one of them.
+/// A shell with two jobs below it, and with `timeout`, which has started pipetop to search for one of them.
 fn two_below_a_shell() -> Vec<Process> {
     let job = |pid, command: &str| Process {
         framework: Some(true),
@@ -540,7 +541,7 @@ fn the_built_in_trainer_is_known_before_it_takes_its_name() {
     assert!(!by("bash", "bash -c pipetop builtin-trainer --workers 4"));
 }
 
-/// They go on for a while after their trainer was killed.
+/// Workers go on for a while after their trainer was killed.
 #[test]
 fn workers_without_a_trainer_are_no_jobs() {
     let mut orphan = with_framework(process(31, 1, "pt_data_worker", "python3 train.py"));

@@ -72,7 +72,7 @@ fn another_job_starts_the_window_anew() {
     other.job.as_mut().unwrap().key = key(101);
     model.apply(other);
     assert!(model.window().is_none());
-    // The past before the other job can still be viewed.
+    // The history before the other job can still be viewed.
     assert_eq!(waits(&model).len(), 4);
     assert_eq!(waits(&model)[1..4], [Some(0.6); 3]);
 }
@@ -93,7 +93,7 @@ fn progress_counts_from_the_first_sight_of_the_job() {
     assert_eq!(progress.batches, Some(580));
     assert_eq!(progress.seconds_without_batch, Some(0.0));
     assert!((progress.usual_pause.unwrap() - 0.1).abs() < 1e-9);
-    // The trainer takes no more batches: the counter stops.
+    // The trainer takes no more batches, so the counter stops.
     for at in 9..20 {
         let mut sample = training(f64::from(at));
         first_loader(&mut sample).batches = first_loader(&mut training(8.0)).batches;
@@ -163,7 +163,7 @@ fn workers_found_late_and_re_made_cost_startup_time() {
     let mut model = Model::new(TEN);
     for at in 0..9 {
         let mut sample = training(f64::from(at));
-        // Started at 3.9 s, found at 6 s; the wait for them lasted from 4 to 5.5 s.
+        // The workers started at 3.9 s and are found at 6 s. The wait for them lasted from 4 to 5.5 s.
         let waits = [(1.0, 2.0), (4.0, 5.5), (5.6, 5.8)].map(|(from, to)| wait(from, to, None));
         first_rank(&mut sample).waits = match at {
             6.. => Tail::new(3, waits),
@@ -181,7 +181,7 @@ fn workers_found_late_and_re_made_cost_startup_time() {
     assert!((startup.0 - 1.5 / 8.0).abs() < 1e-9, "{startup:?}");
 }
 
-/// A validation whose steps are too short to be seen, and the start of the next epoch, in one wait.
+/// One wait covers a validation whose steps are too short to be seen, and the start of the next epoch.
 #[test]
 fn a_start_costs_the_time_until_its_first_batch() {
     let mut model = Model::new(TEN);
@@ -217,7 +217,7 @@ fn waits_for_the_first_batch_of_a_pass_are_a_part_of_the_time() {
         begins: true,
         ..wait
     };
-    // The steps after the second one's first batch were too short to be seen.
+    // In the second wait, the steps after its first batch were too short to be seen.
     let second = Wait {
         first: Some(Duration::from_millis(6200)),
         ..wait(6.0, 7.0, None)
@@ -249,7 +249,7 @@ fn workers_that_were_there_before_cost_no_startup_time() {
     assert_eq!(startup, Some(Share::ZERO));
 }
 
-/// Each sample shows the workers of another epoch, or none: most of the starts are not seen.
+/// Each sample shows the workers of another epoch, or none: most starts are not seen.
 #[test]
 fn starts_that_no_sample_shows_cost_the_time_that_was_polled() {
     let mut model = Model::new(TEN);
@@ -285,7 +285,7 @@ fn with_load(at: u32) -> Sample {
     sample
 }
 
-/// Checks two models that were fed from the same job, one of them with fewer samples.
+/// Checks that two models fed from the same job agree, although one of them got fewer samples.
 fn same_window(all: &Model, fewer: &Model) {
     let rank = |model: &Model| {
         let job = model.window().unwrap().job.clone();
@@ -380,8 +380,8 @@ fn the_median_of_loads_is_the_middle_one_or_lies_between_two() {
     assert_eq!(of(&[400, 2000, 410, 300]), Some((405.0, 2000.0)));
 }
 
-/// Returns the waits for the newest batches of an in-order loader with `workers` workers of `load` seconds a batch, for
-/// a trainer of 0.1 s a step. `stretch` returns each batch's load time as a multiple of `load`.
+/// Returns the waits for the newest batches, for an in-order loader with `workers` workers that need `load` seconds per
+/// batch, and a trainer with steps of 0.1 s. `stretch` returns each batch's load time as a multiple of `load`.
 fn simulated(
     workers: usize,
     load: f64,
@@ -436,7 +436,7 @@ fn the_rhythm_of_equal_workers_is_their_number() {
     assert_eq!(period(simulated(7, 2.0, 98, || 1.0)), Some(7));
     assert_eq!(period(simulated(2, 0.5, 50, || 1.0)), Some(2));
     assert_eq!(period(simulated(16, 2.0, 200, || 1.0)), Some(16));
-    // A long start does not hide it.
+    // A long start does not hide the period.
     let mut waits = simulated(7, 2.0, 98, || 1.0);
     waits.insert(0, wait(0.0, 40.0, Some(0)));
     assert_eq!(period(waits), Some(7));
@@ -448,7 +448,7 @@ fn the_rhythm_of_equal_workers_is_their_number() {
         None => wait(0.0, 0.000_02, Some(batch)),
     });
     assert_eq!(period(reported.collect()), Some(16));
-    // Nor does a count that is sometimes off by one, or a little unevenness.
+    // Nor does a batch number that is sometimes off by one, or a little unevenness.
     let mut random = noise();
     let mut waits = simulated(7, 2.0, 300, || 1.0);
     for wait in &mut waits {
@@ -532,7 +532,7 @@ fn any_tally(mut next: impl FnMut() -> u64) -> MainTally {
     }
 }
 
-/// Sets every counter of a sample from `numbers`, consistent or not.
+/// Sets every counter of a sample from `numbers`, whether consistent or not.
 fn scramble(sample: &mut Sample, numbers: &[u64]) {
     let mut numbers = numbers.iter().copied().cycle();
     let mut next = || numbers.next().unwrap_or(0);
@@ -738,7 +738,7 @@ fn batches_that_nothing_counts_any_more_may_have_been_taken() {
         sample.at = moment(f64::from(at));
         model.apply(sample);
     }
-    // From the second sample with a count on, it is known that no batch was taken.
+    // From the second sample with a count on, it is known how long no batch was taken.
     assert_eq!(model.progress().seconds_without_batch, Some(8.0));
 }
 
@@ -756,7 +756,7 @@ fn between_two_epochs_the_loader_is_that_of_the_epoch_before_with_its_age() {
         let loaders = &mut first_rank(&mut sample).loaders;
         loaders.clear();
         if at % 3 == 0 {
-            // While the workers of the next epoch start, only the place in the training loop is seen.
+            // While the workers of the next epoch start, only the loader's place in the training loop is seen.
             loaders.push(LoaderSample::new(9, LoaderKind::Other));
         }
         model.apply(sample);

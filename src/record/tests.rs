@@ -56,7 +56,7 @@ fn expected(count: usize) -> Vec<Sample> {
     (0..count as u64).map(in_file).collect()
 }
 
-/// Returns a sample as stored: without the events of the one before, except for the first of a group.
+/// Returns a sample as stored: without the events of the sample before, except for the first of a group.
 fn in_file(at: u64) -> Sample {
     let mut sample = training(at as f64);
     if !at.is_multiple_of(format::GROUP_SAMPLES.into()) {
@@ -146,7 +146,7 @@ fn other_files_are_rejected() {
         open(&zstd::encode_all(&b"{}"[..], 1).unwrap()),
         RecordError::Foreign { .. }
     ));
-    // Only its version is wrong.
+    // Only the version of this header is wrong.
     let header = serde_json::to_string(&Header {
         pipetop: String::new(),
         interval: Duration::from_secs(1),
@@ -189,7 +189,7 @@ fn fields_of_later_versions_are_ignored() {
     assert_eq!(recording.read(0).unwrap().0, training(1.0));
 }
 
-/// pipetop writes no such names, but a recording may come from anyone.
+/// pipetop itself writes no such names, but a recording may come from anyone.
 #[test]
 fn names_in_a_foreign_recording_are_printable() {
     let place = Place::new();
@@ -391,7 +391,7 @@ fn damage_loses_only_the_damaged_group() {
     assert_eq!(recording.len(), 64 * 5);
 }
 
-/// Returns a recording of three groups and a part of a fourth, which was never closed, as bytes.
+/// Returns the bytes of a recording of three groups and a part of a fourth, which was never closed.
 fn unfinished() -> &'static (usize, Vec<u8>) {
     static BYTES: OnceLock<(usize, Vec<u8>)> = OnceLock::new();
     BYTES.get_or_init(|| {
@@ -493,7 +493,7 @@ fn a_head_that_says_it_is_shorter_than_its_mark_is_foreign() {
     }
 }
 
-/// The shortest prefixes one by one: the head, and the first sample.
+/// Tries the shortest prefixes one by one, up to a few kilobytes: the head, and the first sample.
 #[test]
 fn every_short_prefix_gives_a_precise_error() {
     let (_, bytes) = unfinished();

@@ -179,7 +179,7 @@ fn figures_are_rounded_to_what_they_mean() {
     assert!(decimals.max() <= Some(4), "{text}");
 }
 
-/// `INSTA_UPDATE=always` updates the file, as it does snapshots.
+/// `INSTA_UPDATE=always` updates the schema's file, as it does for snapshots.
 #[test]
 fn the_published_schema_is_the_derived_one() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(SCHEMA);

@@ -5,13 +5,13 @@ use super::exposition::Format;
 use crate::sample::literals::{first_rank, key, machine, training};
 use crate::units::{Pid, ProcessKey};
 
-/// Returns the metrics without the version, which changes.
+/// Returns the metrics with a fixed text in place of the version.
 fn text(board: &Board, format: Format) -> String {
     let version = env!("CARGO_PKG_VERSION");
     board.metrics(format).replace(version, "VERSION")
 }
 
-/// Returns a job of two ranks, of which the waits of the second are not visible.
+/// Returns a job of two ranks; the waits of the second are not visible.
 fn watched() -> Board {
     let board = Board::default();
     board.begin(key(100));

@@ -1,4 +1,4 @@
-//! The advice on the smallest usual screen.
+//! The advice on the smallest screen in common use.
 
 use std::path::Path;
 
@@ -44,7 +44,8 @@ fn screen((width, height): (u16, u16), rates: &Rates, verdict: &Verdict) -> Stri
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The first advice and the next are shown to their end, and no other begins without its end.
+/// Checks that the first two pieces of advice are shown to their end, and that a third is shown to its end or not at
+/// all.
 fn is_whole(rates: &Rates, verdict: &Verdict, about: &str) {
     let shown = screen((80, 24), rates, verdict);
     for (place, advice) in verdict.advice.iter().enumerate().take(3) {

@@ -1,5 +1,5 @@
-//! Which folder may use which: reads the sources and fails on a dependency that is not in the table, on an external crate
-//! outside its place, on two types of one name, and on a file that is too long to be read at once.
+//! Which folder may use which: reads the sources, and fails on a dependency that is not in the table, on an external
+//! crate outside its place, on two types with the same name, and on a file that is too long.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -299,7 +299,7 @@ fn sources() -> Vec<(String, PathBuf, String)> {
         .collect()
 }
 
-/// Returns the words after `crate::`, also in `crate::{a, b}`.
+/// Returns the words after `crate::`, including those in `crate::{a, b}`.
 fn named_modules(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (at, _) in text.match_indices("crate::") {

@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 10;
 
 struct Import {
     path: Words,
-    /// It is a `pub use`.
+    /// Whether it is a `pub use`.
     offered: bool,
 }
 
@@ -60,7 +60,7 @@ fn flat(code: TokenStream, flattened: &mut Words) {
     }
 }
 
-/// Returns how many words the item that begins here has: up to its `;` or its last brace.
+/// Returns the number of words of the item that begins here, up to its `;` or its last brace.
 fn item_length(code: &[String]) -> usize {
     let mut depth = 0;
     for (at, word) in code.iter().enumerate() {
@@ -108,7 +108,7 @@ impl SourceFile {
         file
     }
 
-    /// Reads the path that begins here; returns how many words it has.
+    /// Reads the path that begins here, and returns its number of words.
     fn path(&mut self, code: &[String]) -> usize {
         let mut path = Words::new();
         let mut rest = code;
@@ -237,7 +237,7 @@ impl Sources {
         self.0.contains_key(&child).then_some(child)
     }
 
-    /// Returns the files that a file uses, each with the paths that lead there.
+    /// Returns the files that a file uses, each with the paths that name it.
     fn uses(&self, module: &Words) -> BTreeMap<Words, BTreeSet<String>> {
         let file = &self.0[module];
         let imports = file.imports.iter();

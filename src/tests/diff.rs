@@ -6,7 +6,7 @@ use crate::report::{Cause, Kind, Report};
 use crate::tests::chance::Chance;
 use crate::units::Share;
 
-/// Returns batches in `seconds` slices of a second, for a job whose next batch comes after `period`.
+/// Returns the batches in each of `seconds` slices of a second, for a job whose next batch comes after `period`.
 fn counts(seconds: u32, mut period: impl FnMut(f64) -> f64) -> BatchSlices {
     let mut counts = BatchSlices::default();
     let mut next = period(0.0);
@@ -22,7 +22,7 @@ fn counts(seconds: u32, mut period: impl FnMut(f64) -> f64) -> BatchSlices {
     counts
 }
 
-/// Returns how often the interval contains the true rate, and the mean of its half width as a share of the rate.
+/// Returns how often the interval contains the true rate, and its mean half width as a share of the rate.
 fn held(seconds: u32, rate: f64, period: impl Fn(&mut Chance, f64) -> f64) -> (f64, f64) {
     const RUNS: u32 = 500;
     let (mut hits, mut widths) = (0, 0.0);
@@ -144,7 +144,7 @@ fn the_waits_have_the_interval_of_the_report() {
     job.ranks[0].wait_interval = Some([Share(0.6), Share(0.61)]);
     let side = |report: &Report| Side::new("a.rec".to_owned(), report, None).wait_interval;
     assert_eq!(side(&report), told);
-    // Without a verdict, that of what was measured.
+    // Without the verdict's interval, the measured one is used.
     report.verdict.wait_interval = None;
     assert_eq!(side(&report), Some([Share(0.6), Share(0.61)]));
 }

@@ -1,4 +1,4 @@
-//! Checks that each test that the documents name exists.
+//! Checks that each test named in a document exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,7 +23,7 @@ fn functions(folder: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Words in code font with at least three underscores are names of tests.
+/// Returns words in code font with at least three underscores, which are names of tests.
 fn named(document: &str) -> impl Iterator<Item = &str> {
     let spans = document.split('`').skip(1).step_by(2);
     spans.filter(|span| span.matches('_').count() >= 3 && !span.contains(['/', ' ', '-']))

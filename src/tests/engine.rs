@@ -1,4 +1,4 @@
-//! A live engine, one with lost samples, and one fed from a recording have the same results.
+//! A live engine, an engine with lost samples, and one fed from a recording have the same results.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::verdict::Kind;
 
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// A job that waits for data, and never does from the 30th second on.
+/// A job that waits for data, but no longer from the 30th second on.
 fn job(at: u32) -> Sample {
     let mut sample = training(f64::from(at));
     sample.gpus[0].driver_zero_us = Some(0);
@@ -43,7 +43,7 @@ fn fed(samples: impl IntoIterator<Item = Sample>) -> Engine {
     engine
 }
 
-/// The same figures as without the stop, from the second after it on.
+/// From the first second after the stop on, the figures are the same as without the stop.
 #[test]
 fn the_time_of_a_stop_is_no_part_of_a_share() {
     let stopped_for = |at: u32| f64::from(at.clamp(20, 26) - 20).min(5.3);
@@ -98,7 +98,7 @@ fn a_job_that_has_ended_grows_no_older() {
     assert_eq!(uptime(&fed((11..=20).map(ended))), None);
 }
 
-/// Returns everything that a screen or a report is made of.
+/// Returns everything from which a screen or a report is made.
 fn known(engine: &Engine) -> impl PartialEq + std::fmt::Debug + use<> {
     let state = engine.state();
     let model = &state.model;
@@ -156,7 +156,7 @@ fn restart_clears_all_state() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// A slow screen may miss at most two samples in a row, as a sample repeats the events of the two before it.
+    /// A slow screen may miss at most two samples in a row, as each sample repeats the events of the two before it.
     #[test]
     fn live_equals_replay(
         kept in prop::collection::vec(0..3_u32, 20..60),

@@ -1,4 +1,4 @@
-//! When the first verdict comes, and how often it is also the last one: on hundreds of simulated jobs that are polled
+//! When the first verdict comes, and how often it is also the last one, on hundreds of simulated jobs that are polled
 //! like real ones.
 
 use std::time::Duration;
@@ -46,10 +46,10 @@ struct Job {
     workers: usize,
     step: f64,
     load: f64,
-    /// Half the range of step and load time, as a part of them.
+    /// Half the range of step and load times, as a fraction of them.
     jitter: f64,
     rhythm: Rhythm,
-    /// Seconds that it has run before pipetop starts.
+    /// Seconds that the job has run before pipetop starts.
     before: f64,
     seed: u64,
 }
@@ -294,7 +294,7 @@ fn watch(job: &Job) -> Verdicts {
     verdicts.unwrap()
 }
 
-/// Checks that the first verdict on these jobs is the last one at least as often as its mean confidence.
+/// Checks that the first verdict on these jobs is also the last one, at least as often as its mean confidence says.
 fn is_as_right_as_it_says<'a>(verdicts: impl Iterator<Item = &'a Verdicts>, who: &str) -> usize {
     let (mut right, mut stated, mut count) = (0.0, 0.0, 0);
     for verdicts in verdicts {
@@ -326,7 +326,7 @@ fn the_first_verdict_is_right_as_often_as_it_says() {
     let count = is_as_right_as_it_says(uneven.map(|(_, verdicts)| verdicts), "early, uneven");
     assert!(count >= 100, "{count} early of uneven ones");
 
-    // For jobs without a rhythm no first verdict is revoked; for those with one, hardly any.
+    // No first verdict is revoked for jobs without a rhythm, and hardly any for jobs with one.
     let back: Vec<_> = early()
         .filter(|(_, verdicts)| verdicts.taken_back)
         .collect();
@@ -338,7 +338,7 @@ fn the_first_verdict_is_right_as_often_as_it_says() {
 fn clear_cases_are_judged_within_three_seconds() {
     let mut clear = [0, 0];
     for job in (0..400).map(Job::random) {
-        // Six rounds of the workers fit into three seconds, and no round is much longer than another.
+        // Only jobs for which six rounds of the workers fit into three seconds, with rounds of similar length.
         if job.rhythm != Rhythm::Steady || job.load > 0.5 {
             continue;
         }
@@ -362,7 +362,7 @@ fn clear_cases_are_judged_within_three_seconds() {
     assert!(clear.iter().all(|count| *count >= 15), "{clear:?}");
 }
 
-/// Epochs of four seconds without a wait, and a long wait before each.
+/// Epochs of six seconds without a wait, and a long wait before each.
 #[test]
 fn workers_that_may_be_new_with_each_epoch_are_no_sign_of_a_fed_job() {
     let job = Job {
@@ -374,7 +374,7 @@ fn workers_that_may_be_new_with_each_epoch_are_no_sign_of_a_fed_job() {
         before: 28.2,
         seed: 1,
     };
-    // Six of 9.1 seconds are without a wait; five of them are left when pipetop starts.
+    // Six of 9.1 seconds are without a wait. When pipetop starts, five of them are left.
     let verdicts = watch(&job);
     assert!(
         verdicts.first == Kind::DataBound && verdicts.at >= 5.0,

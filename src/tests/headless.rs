@@ -1,4 +1,4 @@
-//! Tests when an observation without a screen is over.
+//! Tests of when an observation without a screen is over.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn observer(steady: bool) -> Observer {
     Observer::new(how, Duration::from_secs(1))
 }
 
-/// Returns the second at which the observation is over, with a sample each second.
+/// Returns the second at which the observation is over, given a sample each second.
 fn over(mut observer: Observer, sample: impl Fn(u32) -> Sample) -> Option<u32> {
     let mut over = |at: &u32| observer.take(sample(*at), &mut Vec::new()).unwrap();
     (0..400).find(|at| over(at))

@@ -1,5 +1,5 @@
-//! From samples to the verdict, on traces with a known truth: a trainer that waits, a GPU that rests, and how much of the
-//! time is both.
+//! From samples to the verdict, on traces with a known truth: when the trainer waits, when the GPU rests, and for how
+//! much of the time both happen.
 
 use std::time::{Duration, SystemTime};
 
@@ -17,7 +17,7 @@ const WINDOW: Duration = Duration::from_secs(20);
 /// Driver time at the start of pipetop, in us: the driver uses the machine's clock, which started earlier.
 const ZERO: u64 = 1_700_000_000_000_000;
 
-/// A periodic job: in each period the trainer waits and the GPU rests from and to these seconds.
+/// A periodic job. In each period, the trainer waits and the GPU rests between these seconds.
 #[derive(Clone, Copy)]
 struct Trace {
     period: f64,
@@ -28,7 +28,7 @@ struct Trace {
 }
 
 impl Trace {
-    /// Returns the time within `span` of each period, from second `from` to `to`.
+    /// Returns the time that lies within `span` of a period, between the seconds `from` and `to`.
     fn within(&self, span: (f64, f64), from: f64, to: f64) -> f64 {
         let first = (from / self.period).floor();
         let periods = (0..1000).map(|n| (first + f64::from(n)) * self.period);
@@ -48,7 +48,7 @@ impl Trace {
         self.share((both.0, both.1.max(both.0)))
     }
 
-    /// Returns the waits that ended after `from`, until `to`.
+    /// Returns the waits that ended after `from` and until `to`.
     fn waits(&self, from: f64, to: f64) -> Vec<Wait> {
         if self.wait.0 >= self.wait.1 {
             return vec![];
@@ -68,7 +68,7 @@ impl Trace {
             .collect()
     }
 
-    /// Returns the driver's samples after `from`, until `to`.
+    /// Returns the driver's samples after `from` and until `to`.
     fn util(&self, from: f64, to: f64) -> Vec<(u64, f64)> {
         let ticks = (1..100_000).map(|n| f64::from(n) * self.step);
         ticks

@@ -33,7 +33,7 @@ fn wait(point: &Point) -> Option<f64> {
     point.rank(0)?.wait.get()
 }
 
-/// Returns the waits of the newest `seconds` in `cells` cells.
+/// Returns the wait shares of the newest `seconds`, in `cells` cells.
 fn waits(history: &History, seconds: f64, cells: usize) -> Vec<Option<f64>> {
     let axis = history
         .axis(None, seconds, cells)
@@ -148,7 +148,7 @@ fn a_cell_keeps_its_value_while_scrolling() {
                 "by whole cells: {moved}"
             );
             let moved = usize::from(moved.round() > 0.0);
-            // All but the newest, which is still being filled, and the empty ones.
+            // Compares all cells except the newest, which is still being filled, and the empty ones.
             let known = values.iter().filter(|value| value.is_some()).count();
             let whole = known.saturating_sub(1);
             assert_eq!(values[moved..whole], now[..whole - moved]);
@@ -239,7 +239,7 @@ fn changing_workers_reuse_fixed_memory() {
 fn current_workers_keep_their_slots() {
     let mut history = History::new();
     for at in 0..20_u32 {
-        // In reverse order every other time, so that the last come first.
+        // Every other time in reverse order, so that the last ones come first.
         let mut workers: Vec<_> = (0..1100).map(|id| (place(id), WorkerNow::Cpu)).collect();
         if at % 2 == 1 {
             workers.reverse();
@@ -280,7 +280,7 @@ proptest! {
             prop_assert!((low - 0.01..=high + 0.01).contains(&(value * 1000.0)), "{value}: {low} to {high}");
         }
         let (from, to) = history.span().unwrap();
-        // The first few readings are left out if their wait is not known.
+        // Leading readings are left out as long as their wait is not known.
         let blind = readings.iter().take_while(|(_, wait)| wait.is_none());
         let blind: f64 = blind.map(|(length, _)| f64::from(*length) / 10.0).sum();
         prop_assert!((0.0..=blind + 1e-9).contains(&from) && (to - now).abs() < 1e-6);
@@ -295,7 +295,7 @@ fn a_new_job_is_shown_from_its_first_report() {
         history.add(reading(f64::from(second), f64::from(second + 1), wait));
     }
     assert_eq!(history.span(), Some((3.0, 20.0)));
-    // Readings without any known wait are not left out.
+    // If no reading has a known wait, none is left out.
     let mut unseen = History::new();
     for second in 0..20_u32 {
         unseen.add(reading(f64::from(second), f64::from(second + 1), None));

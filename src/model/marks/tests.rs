@@ -63,7 +63,7 @@ fn restarted_iterators_are_epochs_and_validations() {
             let now = second.saturating_sub(10) * 10;
             rank.passes.push(pass(1, begun, 20, round * 20 + now));
         }
-        // The newest is the last.
+        // The newest pass comes last.
         if second <= 10 {
             rank.passes.reverse();
         }
@@ -76,7 +76,7 @@ fn restarted_iterators_are_epochs_and_validations() {
             .map(|(at, _)| *at)
             .collect::<Vec<_>>()
     };
-    // The first one was already in progress.
+    // The first epoch was already in progress.
     assert_eq!(of(MarkKind::Epoch), [13, 26]);
     assert_eq!(of(MarkKind::Validation), [11, 24, 37]);
 }
@@ -270,7 +270,7 @@ fn memory_is_fixed_and_important_marks_are_kept() {
 
 #[test]
 fn a_new_dataset_for_each_epoch_is_no_validation() {
-    // Ten batches a second, 80 of each.
+    // Ten batches a second, 80 batches of each dataset.
     let marks = marks(40, |at, rank| {
         for dataset in 0..=u64::from(at / 8) {
             let batches = 80.min((u64::from(at) - dataset * 8) * 10);
@@ -282,6 +282,6 @@ fn a_new_dataset_for_each_epoch_is_no_validation() {
             });
         }
     });
-    // The second dataset may be a validation's.
+    // The second dataset may be that of a validation.
     assert_eq!(kinds(&marks)[1..], [16, 24].map(|at| (at, MarkKind::Epoch)));
 }

@@ -1,17 +1,17 @@
 use super::*;
 use crate::model::literals::wait;
 
-/// Steps per second.
+/// Resolution of a trace, in steps per second.
 const FINE: f64 = 500.0;
 
-/// A scripted trace: the truth at each moment.
+/// A scripted trace: what is true at each moment.
 struct Trace {
     seconds: f64,
     waits: fn(f64) -> bool,
     idle: fn(f64) -> bool,
 }
 
-/// Returns the share of a time in which `test` holds.
+/// Returns the share of the time between `from` and `to` in which `test` holds.
 fn share(test: impl Fn(f64) -> bool, from: f64, to: f64) -> f64 {
     let steps = ((to - from) * FINE).round();
     let times = (0..u32::MAX).take_while(|n| f64::from(*n) < steps);
@@ -82,7 +82,7 @@ fn the_interval_holds_the_truth_also_where_sampling_is_coarse() {
             waits: |at| phase(at, 1.0) < 0.6,
             idle: |at| (0.3..0.6).contains(&phase(at, 1.0)),
         },
-        // The GPU is idle for as long, but never during a wait.
+        // The GPU is idle for the same share, but never during a wait.
         Trace {
             seconds: 20.0,
             waits: |at| phase(at, 2.0) < 0.8,
@@ -119,7 +119,7 @@ fn finer_pieces_make_it_narrower() {
     };
     assert!(width(0.14) < 0.1, "{}", width(0.14));
     assert!(width(0.14) < width(1.0), "{}", width(1.0));
-    // The shares of the whole alone would allow 0 to 0.35.
+    // From the two shares of the whole time alone, anything from 0 to 0.35 would be possible.
     let (found, truth) = trace.compare(0.14);
     assert!(truth < 1e-6 && found.high.0 < 0.1, "{found:?}");
 }

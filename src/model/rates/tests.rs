@@ -298,13 +298,13 @@ fn a_counter_that_went_backwards_is_unknown_and_alone() {
 #[test]
 fn a_reused_pid_is_another_process() {
     let mut newer = training(6.0);
-    // Started half a second before pipetop.
+    // The worker started half a second before pipetop.
     first_loader(&mut newer).workers[0].key.start_ticks = 99_950;
     let job = job(between(&training(4.0), &newer));
     let worker = &job.ranks[0].loaders[0].workers[0];
     assert_eq!((worker.cpu, worker.read), (None, None));
     assert_eq!((worker.batches_per_s, worker.load_ms), (None, None));
-    // The tallies are kept by pipetop since attaching, so they are valid.
+    // pipetop has kept the tallies since it attached, so they are valid.
     close(worker.busy.map(|busy| busy.0), 0.9);
     close(job.cpu_cores, 0.3 + 0.8);
 }
@@ -322,7 +322,7 @@ fn a_worker_that_began_in_the_interval_counts_from_its_start() {
     close(young.batches_per_s, 5.0);
     close(young.load_ms, 180.0);
 
-    // Too young for a clock of 10 ms ticks, and then without any clock.
+    // First a worker too young for a clock with ticks of 10 ms, then a sample without any clock.
     first_loader(&mut newer).workers[2].key.start_ticks = 100_595;
     let rates = job(between(&training(4.0), &newer));
     assert_eq!(rates.ranks[0].loaders[0].workers[2].cpu, None);
@@ -334,7 +334,7 @@ fn a_worker_that_began_in_the_interval_counts_from_its_start() {
     assert_eq!(rates.ranks[0].startup, None);
 }
 
-/// Workers of short epochs live for less time than there is between two samples.
+/// With short epochs, workers live for less than the time between two samples.
 #[test]
 fn what_workers_used_that_have_ended_is_the_jobs() {
     let children = |at: f64, seconds: f64| {
@@ -343,11 +343,11 @@ fn what_workers_used_that_have_ended_is_the_jobs() {
         sample
     };
     let (older, mut newer) = (children(4.0, 30.0), children(6.0, 36.2));
-    // One of the two workers in the older sample has ended: until then it had used 3.2 s.
+    // One of the two workers in the older sample has ended. In that sample it had used 3.2 s.
     first_loader(&mut newer).workers.remove(0);
     let cores = |newer: &Sample| job(between(&older, newer)).cpu_cores;
     close(cores(&newer), 0.3 + 0.8 + 3.0 / 2.0);
-    // More than the job can use in this time: part of it was used before.
+    // More than the job can use in this time, so a part of it was used before.
     first_rank(&mut newer).process.children_cpu = Some(secs(300.0));
     close(cores(&newer), 0.3 + 0.8);
 }
@@ -455,8 +455,7 @@ fn of_a_stopped_rank_no_wait_is_known_and_no_worker_is_busy() {
     close(part.idle().map(|share| share.0), 0.25);
 }
 
-/// If half of the time may have been waits and none was seen, the share of waits is unknown, not 0, and so is the step
-/// time.
+/// If half of the time may have been waits and none was seen, the wait share and the step time are unknown, not 0.
 #[test]
 fn a_share_of_waits_that_may_be_anything_is_no_figure() {
     let sampled = |kind, at: u64, waiting: u64, unseen: u64| {
@@ -487,7 +486,7 @@ fn a_share_of_waits_that_may_be_anything_is_no_figure() {
     for kind in [LoaderKind::Other, LoaderKind::PytorchProcesses] {
         assert_eq!(of(kind, 0, 46), (false, Share::ZERO));
         assert!(of(kind, 0, 10).0);
-        // More than a tenth certainly was waits: the share is at least the one shown.
+        // More than a tenth certainly was waits, so the share is at least the one shown.
         assert!(of(kind, 40, 46).0);
     }
 }
@@ -531,7 +530,7 @@ fn work_on_a_log_that_gets_no_cpu_is_no_wait_for_the_log() {
         rank.not_data_ready.insert(what.to_owned(), ready);
     }
     let rank = &job(between(&training(4.0), &newer)).ranks[0];
-    // For a quarter of its ready time it has no CPU. That is not a wait for the log.
+    // For a quarter of its ready time the thread has no CPU. That is not a wait for the log.
     close(rank.time_not_for_data("logging").0, 0.2 - 0.1 / 4.0);
     close(rank.time_not_for_data(SYNCHRONIZE).0, 0.1);
 }
@@ -579,7 +578,7 @@ fn a_process_that_is_no_part_of_the_job_hides_what_a_rank_does_on_its_gpu() {
     let mut sample = training(4.0);
     let worker = first_loader(&mut sample).workers[0].key.pid;
     assert_eq!(hidden(worker, 90.0, here, true), None);
-    // PIDs that may be those of another namespace: one of them may be the rank's.
+    // The PIDs may be those of another namespace, so one of them may be the rank's.
     assert_eq!(hidden(other, 90.0, ProcessPlace::Unknown, true), None);
     assert_eq!(hidden(other, 90.0, here, false), None);
 }
@@ -690,7 +689,7 @@ fn a_gpu_that_hangs_is_stale_and_has_no_news() {
 
 #[test]
 fn workers_share_the_loaders_batches_by_what_they_wrote() {
-    // 579 bytes for a batch: of the loader's 20 batches in two seconds one worker wrote fifteen.
+    // A batch is 579 bytes. Of the loader's 20 batches in two seconds, one worker wrote fifteen.
     let with = |at: f64, written: [Option<u64>; 2]| {
         let mut sample = training(at);
         let workers = &mut sample.job.as_mut().unwrap().ranks[0].loaders[0].workers;
@@ -718,7 +717,7 @@ fn workers_share_the_loaders_batches_by_what_they_wrote() {
     );
     let idle = rates([Some(0), Some(7)], [Some(20 * 579), Some(7)]);
     assert_eq!((idle[1].batches_per_s, idle[1].load_ms), (Some(0.0), None));
-    // If the bytes of one worker are not known, nothing is divided.
+    // If one worker's bytes are not known, the batches are not divided by bytes.
     let denied = rates([Some(0), None], [Some(20 * 579), None]);
     close(denied[0].batches_per_s, 5.0);
 }
@@ -781,7 +780,7 @@ fn a_worker_whose_load_time_is_not_known_does_not_make_the_load_shorter() {
         super::loader::load_ms(std::slice::from_ref(loader), None, Some(50.0))
     };
     close(load(&loader), 20.0);
-    // A worker that made no batch had nothing to do.
+    // A worker that made no batch had nothing to do and does not count.
     loader.workers[0].batches_per_s = Some(20.0);
     loader.workers[1].batches_per_s = Some(0.0);
     close(load(&loader), 10.0);
@@ -804,17 +803,17 @@ fn of_loaders_that_take_turns_the_busiest_stands_for_the_rank() {
         }
     };
     let main = |loaders: &[LoaderRates]| loader::main_loader(loaders).map(|loader| loader.id);
-    // A batch more in the window makes no difference.
+    // One batch more in the window makes no difference.
     let in_turn = [loader(1, 2.6, 0.25), loader(2, 2.5, 1.0)];
     assert_eq!(main(&in_turn), Some(2));
-    // Its load time is that of its own two workers.
+    // The load time is that of this loader's own two workers.
     close(super::loader::load_ms(&in_turn, None, Some(400.0)), 800.0);
     // A loader that hardly yields anything is busy with something else.
     assert_eq!(main(&[loader(1, 2.5, 0.25), loader(2, 0.2, 1.0)]), Some(1));
-    // Among equals, the first.
+    // Among equal loaders, the first.
     assert_eq!(main(&[loader(1, 2.5, 0.95), loader(2, 2.5, 1.0)]), Some(1));
     assert_eq!(main(&[]), None);
-    // The one that is waited for, even if it yields few batches.
+    // The loader that is waited for, even if it yields few batches.
     let waited = |mut loader: LoaderRates, wait| {
         loader.wait = Some(Share(wait));
         loader
@@ -847,12 +846,12 @@ fn each_loader_has_the_step_of_its_own_time() {
         loader::steps_in_turn(&mut loaders, own, counted);
         loaders.map(|loader| loader.step_ms)
     };
-    // Of 4 s, one is a validation: ten batches of 20 ms, each after a wait of 80 ms.
+    // One of 4 s is a validation: ten batches of 20 ms, each after a wait of 80 ms.
     let training = loader(0, false, 20.0, 0.35);
     let kept = steps([training.clone(), loader(1, true, 2.5, 0.2)], [1.0, 1.0]);
     close(kept[0], 20.0);
     close(kept[1], 20.0);
-    // Its workers end with each pass, and its last batches are not seen.
+    // The workers of the validation end with each pass, and its last batches are not seen.
     for counted in [0.25, 0.125] {
         let ended = [training.clone(), loader(1, true, 10.0, 0.2)];
         close(steps(ended, [1.0, counted])[1], 20.0);
@@ -888,7 +887,7 @@ fn polled(tally: MainTally, before: u64) -> MainGrown {
     }
 }
 
-/// Estimates from polls alone.
+/// Returns the estimate from polls alone.
 fn estimate_of(tally: MainTally, episodes: u64) -> Estimate {
     estimate::wait(
         &polled(tally, 0),
@@ -913,11 +912,11 @@ fn seldom_polls_are_fewer_observations() {
         wait.high.0 - wait.low.0
     };
     assert!(width(250) > 1.9 * width(1000));
-    // Of an older recording.
+    // An older recording has no count of observed polls.
     close(width(0), width(1000));
 }
 
-/// 400 of 1000 polls saw the thread ready, which it was for 7 of 10 s.
+/// 400 of 1000 polls saw the thread ready, but it was ready for 7 of 10 s.
 #[test]
 fn polls_that_misjudge_how_long_the_thread_was_ready_may_misjudge_more() {
     let newer = |observed| MainTally {
@@ -933,7 +932,7 @@ fn polls_that_misjudge_how_long_the_thread_was_ready_may_misjudge_more() {
     };
     let grown = |observed| tally::main(None, Some(newer(observed)), None, Share::ZERO).unwrap();
     close(grown(1000).skew.0, 0.3 - 2.0 * (0.24_f64 / 1000.0).sqrt());
-    // So few polls may be off by chance.
+    // With so few polls, the difference may be chance.
     assert_eq!(grown(6).skew, Share::ZERO);
     let interval = |grown: &MainGrown| {
         let may_be = estimate::Unclassified::Workers;
@@ -973,7 +972,7 @@ fn functions_are_named_in_a_part_of_all_polls() {
     assert_eq!(job::named(None, &at(0, &[("a (train.py)", 7)])), None);
 }
 
-/// Of 1000 polls, 480 see a wait: 120 of the 400 delayed ones, and 360 of the 600 others, that is six in ten.
+/// Of 1000 polls, 480 see a wait: 120 of the 400 delayed ones, and 360 of the 600 others, which is six in ten.
 #[test]
 fn delayed_polls_may_misjudge_by_as_much_as_they_change() {
     let newer = |delay: u64| MainTally {
@@ -992,7 +991,7 @@ fn delayed_polls_may_misjudge_by_as_much_as_they_change() {
     };
     close(skew(2, Some(150.0)), 0.6 - 0.48);
     close(skew(2, None), 0.6 - 0.48);
-    // Within 2 ms, one thread in 25 goes on from a wait or a step of 50 ms.
+    // Within 2 ms, one thread in 25 leaves a wait or a step of 50 ms.
     close(skew(2, Some(10.0)), 0.04);
     close(skew(0, Some(150.0)), 0.0);
     let even = MainTally {
@@ -1025,7 +1024,7 @@ fn the_interval_of_a_share_has_a_width_everywhere() {
     let all = estimate_of(tally(200, 200), 1);
     assert_eq!((all.share, all.high), (Share::ONE, Share::ONE));
     close(all.low.0, 200.0 / (200.0 + 3.8416));
-    // However many polls there are: one point to each side.
+    // However many polls there are, the interval is one point to each side.
     let many = estimate_of(tally(500_000, 1_000_000), 1_000_000);
     close(many.low.0, 0.49);
     close(many.high.0, 0.51);
@@ -1067,7 +1066,7 @@ fn time_before_a_loader_was_recognised_is_neither_waits_nor_steps() {
     let after = wait(self::polled(polled.tally, 0));
     close(seen.low.0, after.low.0 * 0.9);
     close(seen.high.0, after.high.0.mul_add(0.9, 0.1));
-    // An early verdict covers the time since, once that is long enough and most of the time.
+    // The interval for an early verdict covers only the time since then, once that is long enough and most of the time.
     let early = |polls, before| {
         let tally = MainTally {
             polls,
@@ -1079,7 +1078,7 @@ fn time_before_a_loader_was_recognised_is_neither_waits_nor_steps() {
     assert_eq!(early(500, 400), early(500, 0));
     assert!(early(399, 100).high.0 > 0.2);
     assert!(early(500, 501).high.0 > 0.5);
-    // Waits for a PyTorch loader were recognised before, too.
+    // Waits for a PyTorch loader were recognised before, too, and count.
     let pytorch = by(polled, estimate::Unclassified::Workers);
     close(pytorch.low.0, after.low.0.mul_add(0.9, 0.03));
     assert_eq!(pytorch.high, seen.high);
@@ -1172,7 +1171,7 @@ fn polls_are_weighted_by_kernel_time() {
         ..newer
     };
     assert_eq!(main(older).loading, 108);
-    // Unchanged with too few polls of a kind, or without the kernel's count.
+    // Unchanged if there are too few polls of a kind, or if the kernel's count is missing.
     let few = MainTally {
         other: 0,
         polls: 120,
@@ -1211,7 +1210,8 @@ fn unseen_polls_raise_only_the_upper_bound() {
         &Blocks::default(),
     );
     assert_eq!((fed.share, fed.low), (seen.share, seen.low));
-    // Asleep for an unknown reason: all of it; on a CPU: a tenth of the polls. So 0.3 and 0.95 of 1000 polls, at most.
+    // At most 0.3 of 1000 polls: waits, all sleep for an unknown reason, and a tenth of the polls for those on a CPU.
+    // With `Loads`, at most 0.95: waits and every unclassified poll.
     close(fed.high.0, 0.329_124_4);
     close(alone.high.0, 0.961_869_9);
     // Without stacks: every unclassified poll, a tenth of the polls on a CPU, and the time without a CPU.
@@ -1224,12 +1224,12 @@ fn unseen_polls_raise_only_the_upper_bound() {
         &Blocks::default(),
     );
     assert_eq!((blindly.share, blindly.low), (seen.share, seen.low));
-    // 0.1 + 0.1 + 0.1 + 0.05 of them.
+    // 0.1 + 0.1 + 0.1 + 0.05 of the polls, with the waits first.
     close(blindly.high.0, 0.380_085_9);
     close(blindly.unclear.0, 0.1);
 }
 
-/// Applies on a CPU, too, and whatever feeds the trainer.
+/// Such work also counts on a CPU, and whatever feeds the trainer.
 #[test]
 fn work_that_may_be_on_a_batch_raises_only_the_upper_bound() {
     let mut tally = MainTally {

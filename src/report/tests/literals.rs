@@ -292,7 +292,7 @@ pub(crate) fn full_report() -> Report {
     Report::new(&watched(), &full_verdict())
 }
 
-/// Returns the report before the first reading.
+/// Returns the report before the first sample.
 pub(crate) fn empty_report() -> Report {
     Report::new(&empty(), &empty_verdict())
 }

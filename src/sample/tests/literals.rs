@@ -107,8 +107,8 @@ fn gpu(at: f64) -> GpuSample {
     }
 }
 
-/// Two samples per second, alternating between 30 and 50 %; those of three seconds, since samples overlap by two
-/// seconds.
+/// Two samples per second, alternating between 30 and 50 %. The last three seconds of them, since samples overlap by
+/// two seconds.
 fn utilisation(at: f64) -> Tail<(u64, f64)> {
     let count = whole(2.0 * at);
     let of = |number: u64| match number % 2 {
@@ -118,7 +118,7 @@ fn utilisation(at: f64) -> Tail<(u64, f64)> {
     Tail::new(count, (count.saturating_sub(6)..count).map(of))
 }
 
-/// Returns the machine with a job since time 0: ten batches a second, 60 % of the time waiting in ten waits a second,
+/// Returns the machine with a job since time 0: ten batches and ten waits per second, 60 % of the time in waits, and
 /// two workers that are busy 90 % of the time.
 pub(crate) fn training(at: f64) -> Sample {
     let mut sample = machine(at);
@@ -143,7 +143,7 @@ pub(crate) fn training(at: f64) -> Sample {
 }
 
 fn rank(at: f64) -> RankSample {
-    // Those of three seconds, since samples overlap by two seconds.
+    // The waits of the last three seconds, since samples overlap by two seconds.
     let ended = whole(10.0 * at);
     let waits = (ended.saturating_sub(30)..ended).map(|number| {
         let from = 0.1 * number as f64;
@@ -246,7 +246,7 @@ pub(crate) fn first_rank(sample: &mut Sample) -> &mut RankSample {
     &mut sample.job.as_mut().unwrap().ranks[0]
 }
 
-/// Returns the first loader of its first rank.
+/// Returns the first loader of a sample's first rank.
 pub(crate) fn first_loader(sample: &mut Sample) -> &mut LoaderSample {
     &mut first_rank(sample).loaders[0]
 }

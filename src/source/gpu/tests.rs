@@ -4,7 +4,7 @@ use std::time::SystemTime;
 use super::*;
 use crate::sample::Tail;
 
-/// A GPU whose readings each wait for a cue from the test.
+/// A GPU whose readings each wait until the test sends the result.
 struct Cued {
     index: u32,
     cue: Receiver<GpuSample>,
@@ -73,7 +73,7 @@ fn a_hanging_gpu_becomes_stale_and_the_others_stay_live() {
         rows.len() == 2 && rows.iter().all(|row| row.util_percent.is_some())
     });
     *time.lock().unwrap() = 10;
-    // Two: the reading that began at second 0 ends, the next one begins at second 10.
+    // Two cues: one ends the reading that began at second 0, the other the reading that begins at second 10.
     cues[1].send(with_util(30.0)).unwrap();
     cues[1].send(with_util(40.0)).unwrap();
     let rows = until(&gpus, |rows| rows[1].util_percent == Some(40.0));
@@ -121,7 +121,7 @@ fn samples_of_the_history_are_gathered_and_numbered() {
 fn only_selected_gpus_are_shown_and_an_invalid_selection_is_reported() {
     let (some, cues, _) = gpus(3, Some(&["2", "GPU-0"]));
     for cue in &cues {
-        // A GPU that the selection excludes by number is not read; nobody receives the cue.
+        // A GPU that the selection excludes by its number is not read, so nobody receives the cue.
         let _ = cue.send(with_util(1.0));
     }
     let rows = until(&some, |rows| {

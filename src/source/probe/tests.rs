@@ -158,7 +158,7 @@ fn a_writer_never_waits_and_what_is_lost_is_known_on_both_sides() {
     let mut writer = connect(&listener);
     let start = probe::now() - 100_000_000_000;
     {
-        // The socket is not drained: its thread waits here.
+        // While this lock is held, the listening thread waits for it, and the socket is not drained.
         let _held = lock(&listener.accounts);
         for number in 0..STEPS {
             writer.step(&step(start, number));
@@ -200,7 +200,7 @@ fn times_are_placed_in_the_sources_time() {
     let clock = Clock::start();
     let from = probe::now();
     let timeline = ProbeClock::new(clock);
-    // Both clocks are read while it is made, however long that takes; this is the largest possible error.
+    // Both clocks are read while the timeline is made, however long that takes. This is the largest possible error.
     let off = Duration::from_nanos(probe::now() - from);
     let before = clock.since_start();
     let placed = timeline.at(Duration::from_nanos(probe::now()));

@@ -31,7 +31,7 @@ const NAMES: [&str; 13] = [
     "",
 ];
 const CELLS: usize = 512;
-/// Words of each type, at the beginning of the heap; some valid objects follow.
+/// Words per type object. Types are at the beginning of the heap; some valid objects follow.
 const TYPE: usize = 8;
 const TEXT: usize = NAMES.len() * TYPE;
 const TUPLE: usize = TEXT + 16;
@@ -39,10 +39,10 @@ const CODE: usize = TUPLE + 16;
 const FRAME: usize = CODE + 32;
 const BYTES_OBJECT: usize = FRAME + 16;
 const REST: usize = BYTES_OBJECT + 16;
-/// Instructions of the code, with what is beside them: as many as there is room for.
+/// Code units: as many as there is room for.
 const UNITS: usize = 24;
 
-/// Words, [`CELLS`] or more, that point at each other, at types and whole objects, at nothing, or are small numbers.
+/// At least [`CELLS`] words: pointers to each other, to types and to whole objects, null, or small numbers.
 struct Heap(Vec<AtomicUsize>);
 
 impl Heap {
@@ -93,7 +93,7 @@ impl Heap {
         heap
     }
 
-    /// Gives the code some instructions, most of them of calls, and the frame one of these.
+    /// Gives the code object some instructions, most of them calls, and sets the frame to one of them.
     fn put_bytecode(&self, layout: &Layout, rng: &mut Rng) {
         let effects = layout.opcodes.instructions.iter().enumerate();
         let known =
@@ -171,18 +171,18 @@ impl Heap {
     }
 }
 
-/// The names as C strings.
+/// The names of types as C strings.
 fn names() -> &'static [Vec<u8>] {
     static BYTES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     BYTES.get_or_init(|| {
-        // With room after the end, because a read takes as many bytes as a long name has.
+        // Padded, because a read always takes as many bytes as a long name has.
         NAMES
             .map(|name| [name.as_bytes(), &[0; 64]].concat())
             .to_vec()
     })
 }
 
-/// Reads everything at one random address. Any result is fine, as long as there is one.
+/// Reads everything at one random address. Any result is fine, as long as the read ends.
 fn ask(memory: Memory, minor: u64, heap: &Heap, rng: &mut Rng) {
     let object = heap.any(rng);
     if let Ok(attributes) = memory.attributes(object) {
@@ -271,7 +271,8 @@ proptest! {
     }
 }
 
-/// A generator whose frame holds nothing but that generator, 8,000 times: each of the four levels multiplies.
+/// A generator whose frame holds 8,000 references to that generator, so that each of the four levels multiplies the
+/// search.
 #[test]
 fn generators_that_hold_each_other_end_a_search() {
     let memory = own_memory(12);

@@ -8,7 +8,7 @@ fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A sample a second.
+/// Returns samples one second apart.
 fn samples(count: u32) -> Samples {
     let mut ring = Ring::new(usize::MAX);
     for at in 0..count {

@@ -63,7 +63,7 @@ fn all_read(gpus: &Gpus, count: usize) -> Vec<GpuSample> {
     .0
 }
 
-/// Returns the gap of opening such a library.
+/// Returns the gap that is reported if this library is opened.
 fn failure(library: Option<PathBuf>) -> Gap {
     let gpus = Gpus::start(library, None, INTERVAL, now);
     let (rows, mut gaps) = until(&gpus, |_, gaps| {
@@ -95,7 +95,7 @@ fn every_figure_of_a_gpu_is_read() {
     assert_eq!(row.temperature_c, Some(61.0));
     assert_eq!(row.sm_clock_mhz, Some(1755.0));
     assert_eq!(row.mem_clock_mhz, Some(3201.0));
-    // 37 = idle, which is not a reason, + power cap + thermal.
+    // 37 = idle (1), which is not a reason, + power cap (4) + thermal (32).
     assert_eq!(row.throttle.unwrap(), ["power cap", "too hot"]);
     let processes = row.processes.unwrap();
     assert_eq!(processes.len(), 2);
@@ -261,7 +261,7 @@ fn a_hanging_gpu_becomes_stale_and_blocks_nothing() {
     assert!(age(&rows[1]) > 0.3);
     assert!(age(&rows[0]) < age(&rows[1]));
 
-    // Readers of the board do not wait for the driver: it still hangs.
+    // Reading the board does not wait for the driver, which still hangs.
     for _ in 0..100 {
         let (rows, _) = gpus.newest(1);
         assert_eq!(rows[1].gap.as_deref(), Some("driver not responding"));
@@ -327,7 +327,7 @@ fn a_missing_and_a_wrong_library_are_distinguished() {
     let gap = failure(Some(text.clone()));
     let named = format!("cannot load {}: ", text.display());
     let why = gap.reason.strip_prefix(&named).expect("its name first");
-    // The loader's own words, not those of the crate.
+    // The reason is in the dynamic loader's words, not in those of the crate.
     assert!(
         !why.contains("libloading") && !why.contains("text.so"),
         "{gap:?}"

@@ -1,8 +1,8 @@
-//! Tests of the figures of one GPU reading, and of how often each call is made: the real nvml-wrapper on the scripted
-//! driver, with the clocks of both set by hand, so that nothing waits and every figure is exact.
+//! Tests of the figures in one reading of a GPU, and of how often each call is made: the real nvml-wrapper on the
+//! scripted driver, with the clocks of both set by hand, so that nothing waits and every figure is exact.
 //!
-//! The longer calls take, the less often they are made, and on a loaded machine all calls take long: tests of repeated
-//! calls therefore wait for the longest period.
+//! The longer a call takes, the less often it is made, and on a loaded machine all calls take long. Tests of repeated
+//! calls therefore let the longest period pass.
 
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, SystemTime};
@@ -14,7 +14,7 @@ use crate::units::{Bytes, BytesPerSecond, Moment, Share};
 use fake_nvml::FakeNvml;
 use tempfile::TempDir;
 
-/// GPUs of a driver made for this test, read when the test requests it.
+/// GPUs of a scripted driver, each read when the test requests it.
 struct Machine {
     _directory: TempDir,
     fake: FakeNvml,
@@ -149,7 +149,7 @@ fn counters_are_means_between_two_polls() {
         (mib(counters.nvlink_rx), mib(counters.nvlink_tx)),
         (Some(10.0), None)
     );
-    // From one poll to the next, without a gap: 61 s with a kernel, then 61 s of 122 s.
+    // Each interval begins at the previous poll. 61 s of the first 121 s have a kernel, then 61 s of 122 s.
     close(counters.graphics, 61.0 / 121.0);
     let counters = machine.read(0, 253.0).counters.expect("known");
     assert_eq!((counters.from, counters.to), (moment(131.0), moment(253.0)));
@@ -174,13 +174,13 @@ fn the_slow_call_is_rare_and_a_last_resort() {
     let slow = calls
         .iter()
         .filter(|call| call.symbol == "nvmlDeviceGetPcieThroughput");
-    // 40 ms of 1.5 ms a second: twice, then every 27 s.
+    // A reading of 40 ms within a budget of 1.5 ms a second: twice at the start, then every 27 s.
     assert!((2..=8).contains(&slow.count()), "{calls:#?}");
 }
 
 #[test]
 fn eight_gpus_cost_little_whatever_calls_cost_and_no_call_comes_early() {
-    // Expensive process lists, expensive samples, the slow PCIe call: more than on any card that was measured.
+    // Expensive process lists, expensive samples, and the slow PCIe call: more than was measured on any card.
     const COSTS: [(&str, f64); 9] = [
         ("nvmlDeviceGetUtilizationRates", 0.02),
         ("nvmlDeviceGetSamples", 0.4),
@@ -206,13 +206,13 @@ fn eight_gpus_cost_little_whatever_calls_cost_and_no_call_comes_early() {
         }
     }
     let calls = machine.fake.calls();
-    // Each call is made once in the first seconds.
+    // In the first seconds, each call is made once.
     let steady = calls.iter().filter(|call| call.at >= 110.0);
     let spent: f64 = steady.map(|call| call.cost_ms).sum();
     let per_second = spent / (f64::from(SECONDS) - 10.0);
     assert!(per_second < 20.0, "{per_second} ms a second");
     assert!(per_second > 0.0, "it is read at all");
-    // The reported time of all calls is what they took: for one GPU at least what the script says.
+    // The reported time of all calls on one GPU is at least what the script says.
     let of_last: f64 = calls
         .iter()
         .filter(|call| call.gpu == Some(7))
@@ -221,7 +221,7 @@ fn eight_gpus_cost_little_whatever_calls_cost_and_no_call_comes_early() {
     let said = last.driver_time.as_secs_f64() * 1000.0;
     assert!(said >= of_last, "{said} ms said, {of_last} ms spent");
 
-    // Each call has its period, shared by two groups for one of them; expensive calls have longer ones.
+    // Each call keeps its period, which is longer for expensive calls. One call belongs to two groups.
     let gaps = |symbol: &str| {
         let mut times: Vec<f64> = calls
             .iter()
@@ -240,7 +240,7 @@ fn eight_gpus_cost_little_whatever_calls_cost_and_no_call_comes_early() {
     assert!(gaps("nvmlDeviceGetUtilizationRates") >= 0.1);
     assert!(gaps("nvmlDeviceGetSamples") >= 0.5);
     assert!(gaps("nvmlDeviceGetPowerUsage") >= 0.5);
-    // 4.5 ms of 12 % of 1.9 ms a second.
+    // A call of 4.5 ms within 12 % of a budget of 1.9 ms a second: every 20 s.
     assert!(gaps("nvmlDeviceGetComputeRunningProcesses_v3") >= 15.0);
     assert!(gaps("nvmlDeviceGetPcieThroughput") >= 100.0);
     assert!(gaps("nvmlDeviceGetTotalEccErrors") >= 5.0);
@@ -402,7 +402,7 @@ fn the_share_of_a_process_has_an_age_and_ends() {
         (None, None),
         "no sample is not 0 %"
     );
-    // Long after the driver's last sample of it, with newer samples of another.
+    // Long after the driver's last sample of this process, but with newer samples of another.
     machine.read(0, 133.0);
     let later = find(&machine.read(0, 254.0), 77);
     assert_eq!((later.sm_percent, later.sm_at), (None, None));
@@ -430,7 +430,7 @@ fn each_sample_of_the_history_comes_once_with_its_time() {
     assert_eq!(machine.read(0, 321.01).util_samples.newest, []);
 }
 
-/// Two calls at once end the process on a real driver.
+/// On a real driver, two of these calls at the same time crash the process.
 #[test]
 fn the_counters_of_several_gpus_are_read_one_after_the_other() {
     let mut machine = Machine::new("sys count=8 gpm_ms=2\ndev * gpm=1 gpm.1=50");

@@ -331,7 +331,7 @@ const DISKSTATS: &str = "\
  104       0 cciss/c0d0 1 0 1 1 0 0 0 0 0 1 1
 ";
 
-/// Devices as in sysfs: one directory each, a partition's within its disk's, links by number.
+/// Devices as in sysfs: a directory for each disk, partitions within their disk's, and links by number.
 fn with_devices() -> FakeRoot {
     let root = FakeRoot::new();
     root.file("proc/diskstats", DISKSTATS);
@@ -691,7 +691,7 @@ proptest! {
             root.file(path, &bytes);
         }
         read_everything(&root);
-        // Once more with a valid group and mount, so that the bytes reach the group's files.
+        // Once more with a valid group and mount, so that the group's own files are read, too.
         root.file("proc/4242/cgroup", "0::/a\n").file("proc/self/mountinfo", V2);
         read_everything(&root);
     }

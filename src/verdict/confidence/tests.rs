@@ -1,4 +1,5 @@
-//! The confidence against the runs of docs/accuracy.csv: two thirds fit the factors, the last third is the check.
+//! The confidence against the runs of docs/accuracy.csv: the factors are fitted to two thirds of them, and checked with
+//! the last third.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +13,7 @@ struct MeasuredRun {
     access: String,
     recognised: String,
     kind: Kind,
-    /// Share of the time spent in waits: as the job measured it itself, and as estimated.
+    /// The wait share: as the job measured it itself, and as estimated.
     waited: f64,
     wait: Estimate,
     chance: f64,
@@ -150,7 +151,7 @@ fn in_the_third_that_was_held_out_the_confidence_is_the_frequency() {
         let count = runs.len() as f64;
         let right = runs.iter().filter(|run| run.right).count() as f64 / count;
         let stated = runs.iter().map(|run| run.stated).sum::<f64>() / count;
-        // Two standard deviations, or five points where there are many.
+        // Two standard deviations, but at least five points.
         let chance = 2.0 * (stated * (1.0 - stated) / count).sqrt();
         assert!(
             (right - stated).abs() <= chance.max(0.05),
@@ -168,7 +169,7 @@ fn ten(run: &MeasuredRun) -> u32 {
     (10.0 * run.stated) as u32
 }
 
-/// Returns a table of the runs in groups, as docs/accuracy.md has it.
+/// Returns a table of the runs in groups, in the form that docs/accuracy.md has.
 fn table(
     title: &str,
     all: &BTreeMap<String, usize>,

@@ -1,5 +1,5 @@
-//! Tests of the judge on tables that a user can read: `tests/scenarios/*.toml` have what was seen in a window, and the
-//! verdict that must follow. Every wrong verdict becomes another file.
+//! Tests of the judge on tables that a user can read: each file of `tests/scenarios/*.toml` has what was seen in a
+//! window, and the verdict that must follow. Every wrong verdict becomes another file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,11 +21,12 @@ use crate::units::{BytesPerSecond, Moment, Pid, ProcessKey, Share};
 use crate::verdict::{Cause, Kind, Limit, Verdict, assess};
 use serde::Deserialize;
 
-/// What was seen. All shares are of the time, 0 to 1; what is missing was not seen.
+/// What was seen, and the verdict that must follow. Shares are of the time, from 0 to 1. A field that is absent was not
+/// seen.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scenario {
-    /// What it represents, in a sentence.
+    /// What the scenario represents, in a sentence.
     what: String,
     #[serde(default = "twelve")]
     seconds: f64,
@@ -39,21 +40,21 @@ struct Scenario {
     ended: bool,
     seconds_without_batch: Option<f64>,
     usual_pause: Option<f64>,
-    /// Since the newest workers were started, if these may not be the first.
+    /// Seconds since the newest workers were started, if these may not be the first.
     seconds_of_workers: Option<f64>,
     #[serde(default = "two")]
     access: u8,
     #[serde(default = "sixteen")]
     cpus: u32,
-    /// Busy share of the machine's CPUs, and the job's part of that in cores.
+    /// The busy share of the machine's CPUs, and the cores that the job uses of them.
     host_cpu: Option<f64>,
     job_cpu_cores: Option<f64>,
-    /// Programs outside the job, with the CPUs that they use.
+    /// Programs outside the job, each with the number of CPUs that it uses.
     #[serde(default)]
     other_programs: Vec<(String, f64)>,
     cpu_quota: Option<f64>,
     throttled_periods: Option<f64>,
-    /// The control group is frozen now; not known if this is not set.
+    /// Whether the cgroup is frozen now; absent = not known.
     #[serde(default)]
     frozen: Option<bool>,
     pressure_memory: Option<f64>,
@@ -68,7 +69,7 @@ struct Scenario {
     rank: Rank,
     #[serde(default)]
     other_ranks_wait: Vec<f64>,
-    /// Whether they wait for batches that another rank sends.
+    /// Whether the other ranks wait for batches that one of the ranks sends.
     #[serde(default)]
     others_get_batches: bool,
     expected: Expected,
@@ -99,10 +100,10 @@ struct Rank {
     /// Part of `waiting`: while the pinning thread is working on a batch.
     #[serde(default)]
     pinning: f64,
-    /// Half the width of the interval.
+    /// Half the width of the interval of the wait share.
     #[serde(default = "narrow")]
     wait_within: f64,
-    /// The same for the interval for judging early; absent = there is none.
+    /// Half the width of the wait share's interval for an early verdict; absent = there is none.
     early_within: Option<f64>,
     /// Share of the time in which the loader was not recognised.
     #[serde(default)]
@@ -121,31 +122,31 @@ struct Rank {
     world_size: Option<u32>,
     #[serde(default)]
     nccl: bool,
-    /// Functions that the main thread was seen in.
+    /// Functions in which the main thread was seen.
     #[serde(default)]
     activity: Vec<Seen>,
     /// Share of the polls whose stack names a function; absent = all but those in waits.
     named: Option<f64>,
-    /// What it waits for other than batches, as shares of the time.
+    /// What the main thread waits for other than batches, as shares of the time.
     #[serde(default)]
     not_data: Vec<Seen>,
     /// Half the width of the interval of waits for the device.
     #[serde(default = "narrow")]
     synchronize_within: f64,
-    /// Share of the time that the main thread waits for the interpreter's lock; absent = not known.
+    /// Share of the time in which the main thread waits for the interpreter's lock; absent = not known.
     gil: Option<f64>,
-    /// Part of that in the loader.
+    /// Part of `gil`: in the loader.
     #[serde(default)]
     gil_in_loader: f64,
     #[serde(default)]
     gil_holders: Vec<Seen>,
-    /// Overlap of its waits and the idle time of the first GPU.
+    /// Overlap of the rank's waits with the idle time of the first GPU.
     beside_gpu: Option<OverlapSpec>,
-    /// Share of the time in waits that were seen one by one; without it, all of them.
+    /// Share of the time in waits that were seen one by one; absent = in all of them.
     counted_waits: Option<f64>,
     /// Passes through the data since attaching.
     epoch: Option<u64>,
-    /// Share of the time in validation, and part of that in its loader.
+    /// Share of the time in validation, and the part of that in the validation's loader.
     validation: Option<(f64, f64)>,
     batches_per_s: Option<f64>,
     num_workers: Option<u32>,
@@ -153,39 +154,40 @@ struct Rank {
     pin_memory: Option<bool>,
     persistent_workers: Option<bool>,
     stopped: Option<f64>,
-    /// Since its workers ended, as between two epochs.
+    /// Seconds since the loader's workers ended, as between two epochs.
     gone_seconds: Option<f64>,
     queue_empty: Option<f64>,
     /// The same as `queue_empty` if absent.
     queue_empty_at_most: Option<f64>,
-    /// Length of its long waits; absent = not known.
+    /// Length of the long waits; absent = not known.
     wait_seconds: Option<f64>,
     /// How full the queue is; absent = not known.
     occupancy: Option<f64>,
-    /// Reports of the rank's device: computing, copying; whether it is idle at the end of each step.
+    /// What the rank's device reports: the share in which it computes, and in which it copies. `rests`: whether it is
+    /// idle at the end of each step.
     device_busy: Option<f64>,
     copying: Option<f64>,
-    /// Share of time that the device has nothing to do in waits, by the job's own events.
+    /// Share of the time in waits in which the device has nothing to do, by the job's own events.
     idle_in_waits: Option<f64>,
     #[serde(default = "yes")]
     rests: bool,
-    /// Reports of its steps; if present, the waits and steps above are what polls saw at the same time.
+    /// Reports of the rank's steps. If present, the waits and steps above are what polls saw at the same time.
     reported: Option<Reports>,
     #[serde(default)]
     workers: Vec<Worker>,
-    /// Share of the time in this loader, if the rank takes batches from others as well.
+    /// Share of the time in waits for this loader, if the rank takes batches from others as well.
     loader_wait: Option<f64>,
     #[serde(default)]
     other_loaders: Vec<OtherLoader>,
 }
 
-/// A further loader that the rank takes batches from.
+/// Another loader from which the rank takes batches.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OtherLoader {
     wait: f64,
     batches_per_s: f64,
-    /// Length of its steps if it is that of the validation.
+    /// Step time of the validation, if this is the validation's loader.
     validation_step_ms: Option<f64>,
     workers: Vec<Worker>,
 }
@@ -220,11 +222,11 @@ struct Gpu {
     copies_only: Option<f64>,
     #[serde(default)]
     throttle: Vec<String>,
-    /// Seconds from one rise to the next.
+    /// Seconds from one rise of the utilisation to the next.
     swing: Option<f64>,
-    /// Half the width of its idle share's interval for judging early; absent = there is none.
+    /// Half the width of the idle share's interval for an early verdict; absent = there is none.
     early_within: Option<f64>,
-    /// Percent of its multiprocessors' time that a process of another program uses.
+    /// Percent of the multiprocessors' time that a process of another program uses.
     other_program: Option<f64>,
 }
 
@@ -235,7 +237,7 @@ struct Seen {
     share: f64,
 }
 
-/// Bounds of the time with both at once, and their correlation.
+/// Bounds of the share in which the rank waits while the GPU is idle, and the correlation of the two.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OverlapSpec {
@@ -263,17 +265,17 @@ struct Reports {
 struct Worker {
     #[serde(default = "one")]
     count: u32,
-    /// A thread of the trainer.
+    /// Whether these are threads of the trainer.
     #[serde(default)]
     thread: bool,
-    /// A signal or a debugger has stopped it.
+    /// Whether a signal or a debugger has stopped the worker.
     #[serde(default)]
     stopped: bool,
-    /// For which share of the time one had.
+    /// Share of the time in which the worker was stopped.
     was_stopped: Option<f64>,
     busy: Option<f64>,
     cpu: Option<f64>,
-    /// The main thread's part of that; absent = all of it.
+    /// The main thread's part of `cpu`; absent = all of it.
     main_cpu: Option<f64>,
     run_delay: Option<f64>,
     #[serde(default)]
@@ -282,16 +284,16 @@ struct Worker {
     network: f64,
     #[serde(default)]
     asleep: f64,
-    /// Of `disk` and `network`: in calls that open, list or ask about files.
+    /// Part of `disk` and `network`: in calls that open, list or query files.
     #[serde(default)]
     about_files: f64,
-    /// A command that it waits for is on a CPU.
+    /// Share in which a command that the worker waits for is on a CPU.
     #[serde(default)]
     commands: f64,
-    /// Of `asleep`: on a lock that processes share.
+    /// Part of `asleep`: on a lock that processes share.
     #[serde(default)]
     locked: f64,
-    /// Page faults a second that had to wait for a read.
+    /// Page faults per second that had to wait for a read.
     major_faults: Option<f64>,
     /// Bytes per second from block devices, and by read calls.
     read: Option<f64>,
@@ -305,13 +307,13 @@ struct Worker {
 struct Expected {
     kind: Kind,
     cause: Option<Cause>,
-    /// Words that some advice must contain, in this order, and that none may.
+    /// Words that some advice must contain, in this order; and words that no advice may contain.
     #[serde(default)]
     advice: Vec<String>,
     #[serde(default)]
     not_advice: Vec<String>,
     limit: Option<Limit>,
-    /// Words that some fact, or the reason of something missing, must contain, and that none may.
+    /// Words that some fact, or the reason of a missing signal, must contain; and words that none may contain.
     #[serde(default)]
     says: Vec<String>,
     #[serde(default)]
@@ -332,7 +334,7 @@ struct Expected {
     stall_between: Option<(f64, f64)>,
     /// Maximum width of the stall's interval.
     stall_narrower: Option<f64>,
-    /// The same: minimum.
+    /// Minimum width of the stall's interval.
     stall_wider: Option<f64>,
     wait_between: Option<(f64, f64)>,
     /// Minimum width of the waits' interval.
@@ -430,7 +432,7 @@ fn loader(rank: &Rank) -> LoaderRates {
         },
         name: rank.other_loader.clone().filter(|name| !name.is_empty()),
         settings: LoaderSettings {
-            // Threads are counted if they are seen.
+            // Threads have no setting: they are counted as they are seen.
             num_workers: workers
                 .iter()
                 .all(|worker| !worker.thread)
@@ -460,7 +462,7 @@ fn loader(rank: &Rank) -> LoaderRates {
     }
 }
 
-/// Configured like the first one, except for what is given.
+/// Returns the other loaders, configured like the first one except for what the scenario gives.
 fn other_loaders(rank: &Rank) -> impl Iterator<Item = LoaderRates> {
     let others = (1..).zip(&rank.other_loaders);
     others.map(|(id, other)| {
@@ -612,8 +614,7 @@ fn overlaps(scenario: &Scenario) -> Vec<Overlap> {
     rank.beside_gpu.iter().map(overlap).collect()
 }
 
-/// Returns a GPU with further figures than its busy share.
-/// The first rank, by the driver's own list.
+/// Returns the first rank as the driver itself lists it.
 fn listed() -> GpuUser {
     GpuUser {
         pid: Pid(1),
@@ -815,7 +816,7 @@ fn judge(scenario: &Scenario) -> (Rates, Verdict) {
     (rates, verdict)
 }
 
-/// Returns what was seen in each scenario, and the verdict.
+/// Returns what was seen in each scenario, with the verdict.
 pub(crate) fn all() -> Vec<(PathBuf, Rates, Verdict)> {
     let judged = scenarios().into_iter().map(|path| {
         let (rates, verdict) = judge(&read(&path));
@@ -875,7 +876,7 @@ fn check(path: &Path) {
     check_figures(&verdict, expected, &about);
 }
 
-/// Checks the shares and the confidence.
+/// Checks the verdict's shares and its confidence.
 fn check_figures(verdict: &Verdict, expected: &Expected, about: &str) {
     let confidence = verdict.confidence.0;
     assert!(
@@ -940,7 +941,7 @@ fn the_judge_is_right_on_every_scenario() {
     }
 }
 
-/// A new cause is one file in `rules/` and one scenario: fails if one of them is missing.
+/// A new cause needs one file in `rules/` and one scenario: fails if one of them is missing.
 #[test]
 fn every_rule_file_is_listed_and_has_a_scenario() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

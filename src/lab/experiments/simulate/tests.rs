@@ -59,13 +59,13 @@ fn an_exact_run_can_be_followed_by_hand() {
     assert_eq!(ends(&settings, 999), [400, 500, 700, 800]);
     let outcome = run(&settings, 0);
     assert_eq!(outcome.first_batch, Some(Duration::from_millis(300)));
-    // Waits at 500 to 600 ms and 800 to 900 ms, of 300 to 1000 ms.
+    // Between 300 and 1000 ms, waits from 500 to 600 ms and from 800 to 900 ms.
     let stall = outcome.stall.unwrap().0;
     assert!((stall - 2.0 / 7.0).abs() < 1e-9, "{stall}");
-    // One batch is ready while the trainer is in the step of the first of each pair.
+    // During the first step of each pair, one batch is ready.
     assert!((outcome.mean_ready.unwrap() - 3.0 / 7.0).abs() < 1e-9);
     assert!((outcome.empty.unwrap().0 - 4.0 / 7.0).abs() < 1e-9);
-    // The step that ends exactly at the end of the span does not count.
+    // A step that ends exactly at the end of the span does not count.
     let longer = SimulationSettings {
         span: Duration::from_nanos(1_000_000_001),
         ..settings
@@ -83,13 +83,13 @@ fn with_a_clock_everything_waits_for_the_tick() {
         span: Duration::from_secs(1),
         ..SimulationSettings::default()
     };
-    // Loads are noticed at 150, 300, ..., steps end a tick later.
+    // Ends of loads are noticed at 150, 300, ... ms, and steps end a tick later.
     assert_eq!(ends(&settings, 500), [200, 350, 500]);
 }
 
 #[test]
 fn loaders_never_exceed_their_capacity() {
-    // With a step that never ends, each loader makes the batches of its first requests, and one more.
+    // With a step that never ends, each loader makes the batches that were requested at the start, and one more.
     let settings = SimulationSettings {
         workers: 3,
         prefetch_factor: 2,

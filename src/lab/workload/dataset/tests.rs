@@ -68,7 +68,7 @@ fn a_killed_run_is_resumed() {
     let root = tempfile::tempdir().unwrap();
     let made = quietly(root.path(), SMALL).unwrap();
     let whole = files(root.path());
-    // As after a kill, images are missing and one is unfinished; as after a power failure, one is empty.
+    // Images are missing and one is unfinished, as after a kill; one is empty, as after a power failure.
     fs::remove_file(made.path(3)).unwrap();
     fs::write(made.path(3).with_extension("new"), [0xff, 0xd8, 0xff]).unwrap();
     fs::remove_file(made.path(5)).unwrap();
@@ -144,7 +144,7 @@ fn a_cache_that_cannot_be_written_is_one_line_and_a_hint() {
 fn a_write_that_fails_in_the_middle_stops_and_keeps_what_was_made() {
     let root = tempfile::tempdir().unwrap();
     let set = Dataset::of_size(root.path(), SMALL);
-    // A folder is in the place of a file to be written.
+    // A folder has the name of a file that is to be written.
     let in_the_way = set.path(9).with_extension("new");
     fs::create_dir_all(&in_the_way).unwrap();
     let error = quietly(root.path(), SMALL).unwrap_err();

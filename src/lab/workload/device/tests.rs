@@ -1,4 +1,4 @@
-//! The CUDA device end to end: the real cudarc on a scripted driver, whose time passes only while it is waited for.
+//! The CUDA device end to end: the real cudarc on a scripted driver, whose time passes only in calls that wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -82,7 +82,7 @@ fn each_step_reads_its_own_batch_and_everything_is_given_back() {
     }
     device.step().unwrap();
     device.finish().unwrap();
-    // A copy is still under way when the device is dropped.
+    // A copy is still in progress when the device is dropped.
     device.copy(&[8; 1000]).unwrap();
 }
 
@@ -106,7 +106,7 @@ fn calls_in_the_wrong_order_and_too_large_a_batch_are_errors() {
     device.copy(&[0; 1000]).unwrap();
 }
 
-/// Runs in the child: opens the simulated device, and checks the notice with the reason.
+/// Runs in the child process: opens the simulated device, and checks that the notice has the reason.
 fn assert_simulated() {
     for kind in [DeviceKind::Auto, DeviceKind::Cuda] {
         let (mut device, notice) = open(kind, &options(true, 1000));
@@ -186,7 +186,7 @@ fn a_missing_driver_gives_the_simulated_device_and_says_so() {
     if Driver::is_here() {
         return assert_simulated();
     }
-    // Files that are not libraries come before the machine's driver, should it have one.
+    // Files that are not libraries precede the machine's driver, if there is one.
     let driver = Driver::new();
     fs::write(driver.library(), "no library").unwrap();
     let test = "a_missing_driver_gives_the_simulated_device_and_says_so";
@@ -208,7 +208,7 @@ fn a_driver_that_lacks_a_function_gives_the_simulated_device_and_names_it() {
         train(&mut *cuda(&options), &[0; 1000], 3);
         return;
     }
-    // All functions that a whole run calls, on a GPU with memory pools and on one without.
+    // All functions that a whole run calls, both on a GPU with memory pools and on one without.
     let mut called = BTreeSet::new();
     for pools in ["0", "1"] {
         called.extend(Driver::new().run(HERE, test, &[("FAKE_CUDA_POOLS", pools)]));
@@ -237,7 +237,7 @@ fn a_driver_that_lacks_a_function_gives_the_simulated_device_and_names_it() {
     }
 }
 
-/// Runs in the child: a device works at first, and later fails with this error.
+/// Runs in the child process: a device works at first, and later fails with this error.
 fn assert_fails_later(why: &str) {
     let batch = [7; 1000];
     let mut device = cuda(&options(true, batch.len()));
@@ -250,7 +250,7 @@ fn assert_fails_later(why: &str) {
         }
         steps += 1;
     };
-    // A kernel's failure is reported by any later call.
+    // A kernel's failure may be reported by any later call.
     assert!(error.0.ends_with(why), "{error}");
     assert!((2..=20).contains(&steps), "{steps} steps");
     assert!(device.copy(&batch).is_err() || device.finish().is_err());
@@ -289,8 +289,8 @@ fn clock() -> f64 {
     nanoseconds as f64 / 1e6
 }
 
-/// Trains until the times repeat. Returns those of the last copy, of its step, and from that step's end to the one before, in
-/// milliseconds.
+/// Trains until the times repeat. Returns, in milliseconds, the time of the last copy, that of its step, and the time
+/// from the end of the step before to the end of that step.
 fn last_times(options: &DeviceOptions, batch: &[u8]) -> [f64; 3] {
     let mut device = cuda(options);
     train(&mut *device, batch, 3);
@@ -332,7 +332,7 @@ fn pinned_copies_overlap_with_steps_and_pageable_ones_do_not() {
 fn a_copy_takes_what_its_bytes_take_and_a_step_what_was_asked_for() {
     if !Driver::is_here() {
         let test = "a_copy_takes_what_its_bytes_take_and_a_step_what_was_asked_for";
-        // Both kernels end late, which must not affect the length of a step.
+        // Both kernels end late, which must not change the length of a step.
         Driver::new().run(HERE, test, &[("FAKE_CUDA_LATE_US", "700")]);
         return;
     }

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::sample::{GpuInstance, GpuProcess};
 
-/// A `/proc` of processes with open files and an environment.
+/// A `/proc` with processes that have open files and an environment.
 struct Proc(TempDir);
 
 impl Proc {
@@ -23,7 +23,7 @@ impl Proc {
         self
     }
 
-    /// Marks GPUs on which the driver lists these processes.
+    /// Assigns users to GPUs for which the driver lists these processes.
     fn annotate(&self, ranks: &[i32], first: Option<bool>, listed: &[&[i32]]) -> Vec<GpuSample> {
         let mut gpus: Vec<_> = (0..)
             .zip(listed)
@@ -102,7 +102,7 @@ fn an_open_device_file_is_used_where_the_driver_gives_nothing() {
     let gpus = proc.annotate(&[7], Some(false), &[&[4242], &[]]);
     assert_eq!(users(&gpus[0]), []);
     assert_eq!(users(&gpus[1]), [(7, UsedBy::DeviceFile)]);
-    // If the files of all GPUs are open, as CUDA leaves them, the position among the visible ones decides.
+    // If a process has all GPUs open, as CUDA leaves them, the position among the visible ones decides.
     let all = ["/dev/nvidia0", "/dev/nvidia1"];
     let proc = Proc::new().process(7, &all, &["LOCAL_RANK=0"]);
     let gpus = proc.annotate(&[7], Some(false), &[&[], &[]]);

@@ -3,7 +3,8 @@ use super::*;
 const TORCH: &str = "/usr/lib/python3/dist-packages/torch";
 const LIB: &str = "/usr/lib/python3.11";
 
-/// Frames from `file:function` words, innermost first. `T` and `L` stand for torch and the library.
+/// Returns frames from words `file:function`, innermost first. `T` and `L` stand for the folders of torch and of the
+/// library.
 fn places(frames: &[&str]) -> Vec<CodeLocation> {
     frames
         .iter()
@@ -64,10 +65,10 @@ fn only_the_select_of_an_event_loop_is_idle() {
         "/site/ipykernel_launcher.py:<module>",
     ];
     assert_eq!(idle(&kernel), Some(CELLS));
-    // The event loop of any other program, whatever it awaits.
+    // The event loop of a program that is not a notebook, whatever it awaits.
     let program = [&kernel[..3], &["/home/me/train.py:<module>"]].concat();
     assert_eq!(idle(&program), Some(EVENTS));
-    // In a cell.
+    // The kernel runs a cell.
     let cell = [&["/tmp/ipykernel_7/1.py:train"], &kernel[1..]].concat();
     assert_eq!(idle(&cell), None);
     // A program that waits for its own sockets, or its child.
@@ -104,7 +105,7 @@ fn a_loader_in_the_dataset_of_another_is_within_it() {
     assert_eq!(outer(&thrice), Some(11));
 }
 
-/// torchdata's iterator is a subclass of PyTorch's: some functions on the stack are its own, others are PyTorch's.
+/// torchdata's iterator is a subclass of PyTorch's: some functions on the stack are torchdata's, others are PyTorch's.
 #[test]
 fn the_loader_of_torchdata_is_one_of_pytorch() {
     let stack = [
@@ -284,7 +285,7 @@ fn a_worker_is_idle_in_get_and_busy_with_a_batch() {
         phase(&["numpy.py:<module>", import, "train.py:<module>"], false),
         WorkerPhase::Starting
     );
-    // A worker that is not of PyTorch's loader, spawned or forked by a program that runs in an import.
+    // A worker that does not belong to PyTorch's loader, spawned, or forked by a program that runs in an import.
     for outer in [spawned, import] {
         assert_eq!(
             phase(&["/home/me/train.py:work", run, bootstrap, outer], false),
@@ -305,7 +306,7 @@ fn a_worker_is_idle_in_get_and_busy_with_a_batch() {
         assert_eq!(of(&[get, "/home/me/train.py:load"]), WorkerPhase::Busy);
         assert_eq!(of(&[]), WorkerPhase::Busy);
     }
-    // Waiting on a queue of the dataset itself counts as the dataset's work.
+    // A wait on a queue of the dataset itself counts as the dataset's work.
     assert_eq!(
         phase(
             &[
