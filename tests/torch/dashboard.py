@@ -1,4 +1,4 @@
-"""Reads a dashboard with Grafana's own types, and prints each key and value that they do not keep."""
+"""Reads a dashboard with Grafana's own types, and prints each key and value that is lost in them."""
 
 import json
 import sys

@@ -2,8 +2,8 @@
 
     situations.py NAME DIRECTORY [SECONDS]
 
-The job is the judge: it appends `wait T` to DIRECTORY/truth when it asks the loader for a batch and `step T`
-when it has one, with T in seconds of CLOCK_MONOTONIC. Of several ranks each writes its own truth.RANK.
+The job itself logs the truth: it appends `wait T` to DIRECTORY/truth when it asks the loader for a batch and `step T`
+when it has one, with T in seconds of CLOCK_MONOTONIC. If there are several ranks, each writes its own truth.RANK.
 A job ends by itself after SECONDS, so that nothing is left behind when a test is killed.
 """
 
@@ -32,9 +32,9 @@ LIBC = ctypes.PyDLL(None)
 
 
 class Sleeping(Dataset):
-    """Takes its time and no CPU, like a far-away store. `load` is the seconds for one batch.
+    """Sleeps, like a load from a remote store: a batch takes `load` seconds and no CPU time.
 
-    With a directory as `log`, it appends `WORKER BATCH SECONDS END` to the file `loads` in it for each batch.
+    If `log` is a directory, it appends a line `WORKER BATCH SECONDS END` to the file `loads` there for each batch.
     """
 
     def __init__(self, load, jitter=0.0, load_of_worker_0=None, batches=ENDLESS, log=None):
@@ -101,7 +101,7 @@ def decode_jpeg(path):
 
 
 class Reads(Dataset):
-    """Reads a megabyte per batch of one file; `cold` drops it from the page cache first."""
+    """Reads a megabyte of one file per batch. With `cold`, drops it from the page cache first."""
 
     def __init__(self, directory, cold, megabytes=64):
         self.path, self.cold, self.megabytes, self.file = os.path.join(directory, "data"), cold, megabytes, None
@@ -117,7 +117,7 @@ class Reads(Dataset):
     def __getitem__(self, index):
         if self.file is None:
             self.file = os.open(self.path, os.O_RDONLY)
-            # Read-ahead would warm the part that is read next.
+            # Read-ahead would bring the next part into the page cache.
             os.posix_fadvise(self.file, 0, 0, os.POSIX_FADV_RANDOM)
         offset = index % self.megabytes * MEGABYTE
         if self.cold:
@@ -130,7 +130,7 @@ def read_sample(file, offset):
 
 
 class ManyTensors(Dataset):
-    """A batch of many small tensors that costs nothing to make, only to hand over."""
+    """A batch of many small tensors, which costs nothing to make, but much to hand over."""
 
     def __init__(self, count):
         self.count = count
@@ -143,7 +143,7 @@ class ManyTensors(Dataset):
 
 
 class Arrays(Dataset):
-    """NumPy arrays, which travel in the pipe itself, larger than it holds."""
+    """NumPy arrays, which are sent through the pipe itself, and are larger than its capacity."""
 
     def __len__(self):
         return ENDLESS
@@ -159,7 +159,7 @@ def as_it_is(sample):
 
 
 class Sharded(IterableDataset):
-    """Endless shards, dealt out to the workers by number: with fewer shards than workers some get none."""
+    """Endless shards, distributed to the workers by number: if there are fewer shards than workers, some workers get none."""
 
     def __init__(self, shards, load):
         self.shards, self.load = shards, load
@@ -177,19 +177,19 @@ class Sharded(IterableDataset):
 
 
 def runs_commands(seconds):
-    """A step that reads the output of a command, from a pipe."""
+    """A step that reads the output of a command through a pipe."""
     import subprocess
 
     return lambda batch: subprocess.run(["sleep", str(seconds)], stdout=subprocess.PIPE, check=True)
 
 
 def sleeps(seconds):
-    """The main thread waits for an accelerator that works for so long."""
+    """A step in which the main thread waits for an accelerator that works for `seconds`."""
     return lambda batch: time.sleep(seconds)
 
 
 def multiplies(seconds):
-    """A fixed amount of work on the CPU that takes about so long when nothing disturbs it."""
+    """A step with a fixed amount of work on the CPU, which takes about `seconds` if nothing disturbs it."""
     torch.set_num_threads(1)
     matrix = torch.rand(256, 256)
 
@@ -207,7 +207,7 @@ def multiplies(seconds):
 
 
 def reduces_over_ranks(seconds, of_rank_1=None):
-    """Computes, then exchanges gradients with the other ranks."""
+    """A step that computes, then exchanges gradients with the other ranks."""
     if of_rank_1 is not None and os.environ["RANK"] == "1":
         seconds = of_rank_1
     import torch.distributed
@@ -223,7 +223,7 @@ def reduces_over_ranks(seconds, of_rank_1=None):
 
 
 def launches_beside(thread):
-    """Small operations, each of which gives up the interpreter's lock and takes it again, beside a thread."""
+    """A step of small operations, each of which releases the interpreter's lock and takes it again, beside `thread`."""
     threading.Thread(target=thread, daemon=True).start()
     small = torch.ones(8)
 
@@ -243,7 +243,7 @@ def log_metrics():
 
 
 def write_checkpoint():
-    """Works without the interpreter's lock, and rests as long."""
+    """Works without the interpreter's lock, and then sleeps for as long."""
     state = bytes(4 * MEGABYTE)
     while True:
         begin = time.perf_counter()
@@ -298,13 +298,13 @@ class Truth:
 
     def mark(self, state):
         line = f"{state} {time.monotonic():.6f}\n".encode()
-        # Keeps the interpreter's lock. `os.write` releases it, and a thread that computes then has it for 5 ms or more, which
+        # This call keeps the interpreter's lock. `os.write` releases it: a thread that computes then has it for 5 ms or more, which
         # would count as a wait for the batch.
         LIBC.write(self.file, line, len(line))
 
 
 def batches(loader, truth):
-    """The batches of endless epochs."""
+    """Returns the batches of endless epochs, and logs the waits for them."""
     while True:
         truth.mark("wait")
         for batch in loader:
@@ -314,7 +314,7 @@ def batches(loader, truth):
 
 
 def marks(directory):
-    """All that pipetop marks on its axis of time; when each began goes to DIRECTORY/events, by the wall clock."""
+    """Does everything that pipetop marks on its time axis, and logs the wall-clock time of each begin in DIRECTORY/events."""
     events = open(os.path.join(directory, "events"), "w", buffering=1)
     truth = Truth(directory)
     training, held_out = Sleeping(0.05), Sleeping(0.05)
@@ -342,13 +342,13 @@ def marks(directory):
     go("validation", validation, 1.2)
     go("epoch", kept, 1.5)
     go("epoch", kept, 1.5)
-    # Beside a loader that lives on.
+    # The loader of the training lives on meanwhile.
     go("validation", validation, 1.2)
     go("epoch", kept, 1.5)
     save(0.7)
     worker = kept._iterator._workers[0].pid
     events.write(f"worker {time.time()}\n")
-    # PyTorch raises as soon as the signal of the child's death is handled, which may be before `kill` returns.
+    # PyTorch raises an error as soon as the signal for the child's death is handled, which may be before `kill` returns.
     try:
         os.kill(worker, signal.SIGKILL)
         time.sleep(2.2)
@@ -359,7 +359,7 @@ def marks(directory):
 
 
 def cells(directory, until):
-    """A kernel of a notebook: a cell trains for six seconds, then the kernel waits 20 seconds for the next one, so that
+    """A notebook's kernel: a cell trains for six seconds, then the kernel waits 20 seconds for the next cell, so that
     a report of the first 12 seconds always ends between two cells.
     """
     import asyncio

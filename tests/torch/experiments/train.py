@@ -1,6 +1,6 @@
-"""A training whose times are known: loads sleep or compute, steps sleep. Prints the share of its time that it has
-waited for batches, and the time from one to the next, as it sees it: the mean, and the median over turns of two workers, which
-a step that something else delays does not change.
+"""A training whose times are known: loads sleep or compute, steps sleep. Prints the share of its time in which it
+waited for batches, and the time of a step by its own clock: the mean, and the median over turns of two workers, which does not
+change if something else delays a single step.
 """
 
 import argparse
@@ -34,12 +34,12 @@ class Items(Dataset):
 torch.set_num_threads(1)
 print("begins with", arguments.workers, "workers", flush=True)
 waited = 0.0
-# From where a step ends to where the next one does, in ms.
+# Times from the end of a step to the end of the next one, in ms.
 steps = []
 came = began = time.monotonic()
 for number, batch in enumerate(DataLoader(Items(), num_workers=arguments.workers)):
     had = time.monotonic()
-    # Where `headspace --after 5` begins to measure: two workers have four batches ready.
+    # Here `headspace --after 5` begins to measure: two workers have four batches ready.
     if number == 10:
         waited, began, steps = 0.0, came, []
     waited += had - came

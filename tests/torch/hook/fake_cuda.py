@@ -1,7 +1,7 @@
 """A GPU that computes nothing, under the names that torch.cuda has for one.
 
-It works off what is launched, one after the other, on the host's clock: `free_at` is when it has done all of it.
-Whoever uses it before it is started, waits for it, or asks for what is not known yet, has made a mistake.
+It runs launched work one piece after the other, on the host's clock: `free_at` is the time when all of it is done.
+An error is raised by use before the start, by a wait for the GPU, and by a question whose answer is not known yet.
 """
 
 import os
@@ -10,7 +10,7 @@ import time
 free_at = 0
 started = False
 capturing = False
-# So many more events can be recorded. None = any number.
+# The number of events that can still be recorded. None = any number.
 records_left = None
 
 

@@ -1,6 +1,6 @@
-"""A training loop that times its own waits: the truth for what the hook reports.
+"""A training loop that times its own waits: the truth with which the hook's reports are compared.
 
-Its argument is the situation. At its end it prints what it measured, as JSON.
+Its argument is the situation. At its end it prints its measurements as JSON.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ DIGEST = hashlib.sha256()
 
 
 class Numbers(Dataset):
-    """Each takes `seconds` to load; the one named `broken` cannot be."""
+    """Each item takes `seconds` to load; the item with the number `broken` cannot be loaded."""
 
     def __init__(self, length, seconds, broken=None):
         self.length, self.seconds, self.broken = length, seconds, broken
@@ -91,7 +91,7 @@ def interleaved():
 
 
 class Late(list):
-    """Items in their order, after a while."""
+    """The same items in the same order, but only after a while."""
 
     def __iter__(self):
         time.sleep(0.15)
@@ -99,7 +99,7 @@ class Late(list):
 
 
 def begun_early():
-    """Begins with each loader long before its first batch, with the second one in the middle of a step."""
+    """Begins to iterate over each loader long before its first batch; over the second one, in the middle of a step."""
     loaders = [DataLoader(Numbers(40, 0.002), sampler=Late(range(40)), **two()) for _ in range(2)]
     first = begin(loaders[0])
     time.sleep(0.2)
@@ -115,7 +115,7 @@ def begun_early():
 
 
 def processes():
-    """A trainer that another starts in the middle of a step, and that leaves its loop in the middle as well."""
+    """A trainer that another one starts in the middle of a step. Both leave their loops early."""
     train(DataLoader(Numbers(20, 0.0)), 0.0, most=10)
     child = multiprocessing.get_context("fork").Process(target=in_child)
     child.start()
@@ -143,7 +143,7 @@ def in_thread():
 
 
 def replaced(calls_ours):
-    """A script, or what it imports, that puts its own `__next__` in the place."""
+    """A script, or a module that it imports, that replaces `__next__` by its own."""
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 
     ours = _BaseDataLoaderIter.__next__
@@ -156,7 +156,7 @@ def replaced(calls_ours):
 
 
 def settled():
-    """With the settings that are the second argument; what they came to."""
+    """Runs with the settings in the second argument, and tells which ones the loader then has."""
     settings = json.loads(sys.argv[2])
     workers = settings.pop("num_workers", 0)
     loader = DataLoader(Numbers(24, 0.0), 2, True, None, None, workers, **settings)
@@ -176,7 +176,7 @@ class Named(Numbers):
 
 
 def counted(steps=1000):
-    """So many steps of 15 batches an epoch, each with the number that it begins with and where it lies."""
+    """Makes `steps` steps, in epochs of 15 batches. Tells for each batch the number it begins with, and its address."""
     loader = DataLoader(Named(30, 0.004), **two())
     seen = LOADED["seen"] = []
     while len(seen) < steps:
@@ -190,7 +190,7 @@ def counted(steps=1000):
 
 
 def checked():
-    """Checks itself after each 5 steps, with as many batches as there are."""
+    """Validates after every 5 steps, with all batches of the validation."""
     training = DataLoader(Numbers(40, 0.002), batch_size=2)
     checking = DataLoader(Numbers(8, 0.002), batch_size=2)
     seen = LOADED["seen"] = []
@@ -209,7 +209,7 @@ def in_step():
 
 
 def half_waiting():
-    """200 batches, and what it waited and worked for them, as it would say itself."""
+    """200 batches, with the wait share as a script would measure it itself."""
     waited = worked = 0
     loader = DataLoader(Numbers(400, 0.02), **two())
     came = time.monotonic_ns()
@@ -224,9 +224,9 @@ def half_waiting():
 
 
 def in_pairs():
-    """Steps of 12 ms, a few with the hook and a few without it in turn: what a call for the next batch takes around the
-    loader's own work, with the hook and without it, as the medians of those few. In CPU time, and how often it slept:
-    both are the call's own, however late a busy machine lets it run."""
+    """Steps of 12 ms, by turns five with the hook and five without it. Tells what a call for the next batch costs in
+    addition to the loader's own work, as medians over the turns: CPU time, and the number of sleeps. A busy machine
+    that lets the call run late does not change either."""
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 
     with_it = _BaseDataLoaderIter.__next__

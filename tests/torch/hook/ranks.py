@@ -41,7 +41,7 @@ def main():
             came = time.perf_counter()
     dist.destroy_process_group()
     told = {"pid": os.getpid(), "rank": rank, "seconds": sum(waits), "waits": waits, "batches": len(waits)}
-    # In one piece, as the others write to the same pipe.
+    # In one call, as the other ranks write to the same pipe.
     os.write(1, (json.dumps(told) + "\n").encode())
 
 

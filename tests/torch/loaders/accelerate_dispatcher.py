@@ -1,4 +1,4 @@
-"""Accelerate's dispatcher: rank 0 reads for both."""
+"""Accelerate's dispatcher: rank 0 reads for both ranks."""
 
 import os
 

@@ -1,5 +1,5 @@
-"""A thread that pins, and a step in which the main thread waits for another thread on a lock, as it does in `backward` on a
-GPU: there the device's own thread of autograd does the work."""
+"""A pin thread, and a step in which the main thread waits on a lock for another thread, as it does in `backward` on a
+GPU, where autograd's thread for the device does the work."""
 
 import hashlib
 import queue

@@ -6,7 +6,7 @@ from training import Load, Model, Truth, arguments
 
 
 class Batches:
-    """What the augmenter asks of a loader of its own kind."""
+    """Has the methods that the augmenter needs of its own loaders."""
 
     def __init__(self, load):
         self.load = load

@@ -1,4 +1,4 @@
-"""A stock loader that keeps up, and a log that takes little time in each step, but computes in it."""
+"""A stock loader that keeps up, and a log that takes little of each step, but computes during that time."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Rank 0 reads, and a generator of the script's own broadcasts its batches to the other."""
+"""Rank 0 reads, and a generator in the script broadcasts its batches to the other rank."""
 
 import os
 

@@ -1,6 +1,6 @@
-"""Hand-written threads that fill a hand-written buffer: with one thread, one that holds a single batch.
+"""Hand-written threads that fill a hand-written buffer; with one thread, the buffer holds a single batch.
 
-The main thread holds the generators that they go through.
+The main thread holds the generators over which the threads iterate.
 """
 
 import collections
@@ -10,7 +10,7 @@ from training import ENDLESS, Load, Model, Truth, arguments
 
 
 class Buffer:
-    """Takes up to `room` batches."""
+    """A buffer for up to `room` batches."""
 
     def __init__(self, room):
         self.room, self.batches, self.changed = room, collections.deque(), threading.Condition()
@@ -30,7 +30,7 @@ class Buffer:
 
 
 class Slot:
-    """Takes one batch."""
+    """A buffer for one batch."""
 
     def __init__(self):
         self.full, self.empty, self.batch = threading.Semaphore(0), threading.Semaphore(1), None

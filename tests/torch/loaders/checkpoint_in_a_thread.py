@@ -1,4 +1,4 @@
-"""A step that saves its model in another thread after every ten batches, and waits for the last time that it did. The data is
+"""After every ten batches, the loop waits until another thread has saved the last checkpoint, and hands it the next. The data is
 in memory."""
 
 import time

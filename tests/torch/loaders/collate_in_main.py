@@ -1,4 +1,4 @@
-"""A fast stock loader; the batch is put together by the main thread, in a generator after it."""
+"""A fast stock loader; behind it, the main thread assembles batches in a generator."""
 
 from torch.utils.data import DataLoader
 

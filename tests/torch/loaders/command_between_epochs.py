@@ -1,5 +1,5 @@
-"""A command between two epochs, whose output is read with a limit of time: it gets the number of the closed pipe of the loader's
-workers, which end with each epoch. The data is in memory."""
+"""Between two epochs, the output of a command is read with a timeout. Its pipe gets the descriptor of the loader's result pipe,
+which was closed as the workers end with each epoch. The data is in memory."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""A stock loader that computes, beside processes of nobody's job that take the CPUs."""
+"""A stock loader that computes, beside processes outside the job that take the CPUs."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from training import Load, Model, Truth, arguments
 
 
 def hog(seconds):
-    """A process that is no child of this job, as another user's would be."""
+    """Starts a process that does not belong to this job, like one of another user."""
     if os.fork() > 0:
         os.wait()
         return

@@ -1,4 +1,4 @@
-"""Batches that a generator of the main thread makes: a function trains on them, and the loop that calls it validates on others."""
+"""A generator in the main thread makes batches: a function trains on some, and the loop that calls it validates on others."""
 
 import torch
 

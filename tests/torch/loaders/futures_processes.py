@@ -1,4 +1,4 @@
-"""Futures of a pool of processes, a few ahead of time."""
+"""Futures of a pool of processes; a few are submitted in advance."""
 
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor

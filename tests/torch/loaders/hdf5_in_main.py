@@ -12,7 +12,7 @@ CHUNKS = 32
 
 
 def written(path):
-    """Returns the path of a new file of compressed chunks, some milliseconds each."""
+    """Returns the path of a new file of compressed chunks, each of which takes some milliseconds to read."""
     with h5py.File(path, "w") as file:
         shape = (CHUNKS, 256, 256)
         images = file.create_dataset("images", shape, "f4", chunks=(1, *shape[1:]), compression="gzip")

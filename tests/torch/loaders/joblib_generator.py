@@ -1,4 +1,4 @@
-"""joblib: results of processes, as they come."""
+"""joblib: results of processes in the order in which they arrive."""
 
 from joblib import Parallel, delayed
 

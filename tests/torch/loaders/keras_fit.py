@@ -1,5 +1,5 @@
-"""Keras on PyTorch: `fit` over a `PyDataset` with threads, whose queue of results a stock loader without workers takes from;
-or, without workers, over a generator."""
+"""Keras on PyTorch: `fit` over a `PyDataset` with threads, from whose queue of results a stock loader without workers takes;
+with no workers, `fit` over a generator."""
 
 import os
 
@@ -32,7 +32,7 @@ def batches(given):
 
 
 class Steps(keras.callbacks.Callback):
-    """A step of the given time, after which the next batch is asked for."""
+    """Makes a step take the given time; then Keras asks for the next batch."""
 
     def __init__(self, step, truth):
         super().__init__()

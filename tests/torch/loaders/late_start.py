@@ -1,4 +1,4 @@
-"""Torch's loader after some seconds in which the script prepares: it searches for files, say, or makes its model."""
+"""Torch's loader, after some seconds of preparation, such as a search for files or the making of a model."""
 
 import time
 

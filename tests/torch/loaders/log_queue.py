@@ -1,4 +1,4 @@
-"""Batches through a bare pipe of the operating system, and a thread that writes down what the trainer puts in a queue."""
+"""Batches through a bare pipe of the operating system, and a thread that logs what the trainer puts into a queue."""
 
 import os
 import queue

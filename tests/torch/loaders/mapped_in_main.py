@@ -1,4 +1,4 @@
-"""Batches by `map` over an index in the main thread, or from an object that has `__getitem__` alone."""
+"""The main thread loads: by `map` over an index, or from an object that has only `__getitem__`."""
 
 from training import ENDLESS, Load, Model, Truth, arguments
 

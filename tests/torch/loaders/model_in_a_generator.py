@@ -1,4 +1,4 @@
-"""A generator of a model's outputs, which takes the batches from a stock loader; the model has no layers of PyTorch's. The data
+"""A generator of a model's outputs, which takes the batches from a stock loader. The model uses no layers of PyTorch. The data
 is in memory."""
 
 import time

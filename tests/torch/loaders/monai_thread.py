@@ -1,4 +1,4 @@
-"""MONAI: a thread that reads ahead of torch's workers."""
+"""MONAI: a thread that prefetches from torch's workers."""
 
 from monai.data import Dataset, ThreadDataLoader
 

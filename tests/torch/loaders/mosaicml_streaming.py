@@ -1,4 +1,4 @@
-"""MosaicML streaming: torch's workers, and threads of theirs that bring shards."""
+"""MosaicML streaming: torch's workers, and threads in them that fetch shards."""
 
 import fcntl
 import os
@@ -27,7 +27,7 @@ def main():
         for number in range(20_000):
             shards.write({"number": number})
     model, truth = Model(given.step), Truth(given)
-    # Two that look for a free name in shared memory at once take the same one.
+    # Two processes that look for a free name in shared memory at the same time would take the same one.
     with open(os.path.join(tempfile.gettempdir(), "mosaicml_streaming.lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         dataset = Samples(Load(given), remote=remote, local=local, batch_size=1, shuffle=False)

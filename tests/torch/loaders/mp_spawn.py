@@ -22,7 +22,7 @@ def train(rank, given):
     truth.waits()
     for batch in loader:
         truth.steps()
-        # The ranks exchange gradients once their accelerators are done: a rank ahead of the other waits for it once only.
+        # The ranks exchange gradients after their accelerators are done, so a rank that is ahead of the other waits only once.
         time.sleep(given.step)
         model.optimize()
         truth.waits()

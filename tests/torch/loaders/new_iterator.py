@@ -1,4 +1,4 @@
-"""A step that makes a new iterator for its batch: most of them are gone before they can be read."""
+"""Each step makes a new iterator for its batch: most iterators are gone before they can be read."""
 
 from torch.utils.data import DataLoader
 

@@ -1,4 +1,4 @@
-"""A notebook's kernel that trains, with a client that waits for it. The client is what this script is."""
+"""A notebook's kernel that trains, and a client that waits for it. This script is the client."""
 
 import os
 import sys

@@ -1,8 +1,8 @@
-"""A training loop on a real GPU, which says when the GPU worked: by CUDA events, on the clock of its other marks.
+"""A training loop on a real GPU, which logs when the GPU worked: by CUDA events, on the clock of its other marks.
 
     on_a_gpu.py DIRECTORY SITUATION
 
-It appends `busy FROM TO` to DIRECTORY/device for each step, as soon as the GPU has done it: copies of the batch and kernels.
+For each step, it appends `busy FROM TO` to DIRECTORY/device as soon as the GPU is done with it: the copies and the kernels.
 """
 
 import collections
@@ -53,7 +53,7 @@ class Samples(Dataset):
 
 
 class Step:
-    """Kernels for so many milliseconds, or small ones, or copies, or a network that learns."""
+    """A step of kernels for `step` milliseconds, or of small kernels, copies, or a network that learns."""
 
     def __init__(self, step=0, item=False, small=0, copied=0, layers=0, pin_memory=False, **_):
         self.item, self.small, self.ahead = item, small, pin_memory
@@ -96,7 +96,7 @@ class Step:
 
 
 class Device:
-    """Marks of the GPU's work, read when it is done."""
+    """Logs the GPU's work, each piece once it is done."""
 
     def __init__(self, directory):
         self.file = os.open(os.path.join(directory, "device"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

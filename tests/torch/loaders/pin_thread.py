@@ -1,4 +1,4 @@
-"""Fast workers and a pinning thread that takes long for each batch."""
+"""Fast workers, and a pin thread that takes long for each batch."""
 
 from pinned import pinned
 from samples import Samples

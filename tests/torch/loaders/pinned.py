@@ -1,6 +1,6 @@
-"""A loader of torch with a thread that pins.
+"""A loader of torch with a pin thread.
 
-Torch starts that thread only where there is a GPU: here it is told that there is one, and pinning takes its time."""
+Torch starts that thread only if there is a GPU: here torch is told that there is one, and pinning takes as long as a load."""
 
 import torch
 from torch.utils.data import DataLoader

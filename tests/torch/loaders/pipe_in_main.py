@@ -1,4 +1,4 @@
-"""The main thread reads batches from the pipe of a program that it started, as from ffmpeg."""
+"""The main thread reads batches through a pipe from a program that it started, such as ffmpeg."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Batches from a thread by a condition of the program's own, and a queue of figures that is always full and read each step."""
+"""A thread hands batches over by a condition of the script; a queue of figures is always full and is read in each step."""
 
 import queue
 import threading

@@ -1,4 +1,4 @@
-"""Threads that fill a `queue.Queue`, written without a function around it: all names are those of the script's module."""
+"""Threads that fill a `queue.Queue`, and a loop outside of any function: all names are those of the script's module."""
 
 import queue
 import threading

@@ -16,7 +16,7 @@ def main():
     # One process more for what starts the tasks.
     ray.init(num_cpus=given.workers, include_dashboard=False, log_to_driver=False, object_store_memory=200 << 20)
     model, truth = Model(given.step), Truth(given)
-    # Its driver computes for half a minute before it reads the first of ten times as many.
+    # With ten times as many blocks, the driver computes for half a minute before it reads the first.
     data = ray.data.range(2_000, override_num_blocks=2_000).map_batches(map_one, batch_size=1, num_cpus=1)
     truth.waits()
     for batch in data.iter_batches(batch_size=1, prefetch_batches=4):

@@ -1,4 +1,4 @@
-"""A stock loader whose data is in memory; after the model has run, the main thread reads samples of a buffer from files for it."""
+"""A stock loader whose data is in memory. After the model has run, the main thread reads buffered samples from files for it."""
 
 import os
 import time

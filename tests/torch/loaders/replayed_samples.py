@@ -1,4 +1,4 @@
-"""A stock loader whose data is in memory; after the model has run, the main thread transforms samples of a buffer for it."""
+"""A stock loader whose data is in memory. After the model has run, the main thread transforms samples of a buffer for the model."""
 
 import time
 

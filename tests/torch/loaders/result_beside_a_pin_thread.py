@@ -1,4 +1,4 @@
-"""A thread that pins and always has a batch, and a step that waits, with a limit of time, for what another thread does."""
+"""A pin thread that always has a batch, and a step that waits, with a timeout, for the result of another thread."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor

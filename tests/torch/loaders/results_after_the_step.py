@@ -1,4 +1,4 @@
-"""A stock loader; after each step the loop goes through results: of a generator that works on each, or of `map`. The data is in
+"""A stock loader. After each step the loop goes through results of a generator that works on each, and of `map`. The data is in
 memory."""
 
 from torch.utils.data import DataLoader

@@ -1,4 +1,4 @@
-"""Batches from one queue; another thread makes the steps, and hands their results over by a second queue."""
+"""Batches from one queue. Another thread does the steps, and hands over their results through a second queue."""
 
 import queue
 import threading

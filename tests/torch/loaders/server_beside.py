@@ -1,4 +1,4 @@
-"""Hand-written threads that fill a queue; beside them, another program with torch runs that the trainer has started."""
+"""Hand-written threads that fill a queue. Beside them runs another program with torch, which the trainer has started."""
 
 import queue
 import subprocess
@@ -29,7 +29,7 @@ def main():
     torch.set_num_threads(1)
     given = arguments()
     truth, load = Truth(given), Load(given)
-    # Ends with this process.
+    # The server ends with this process.
     server = subprocess.Popen([sys.executable, '-c', SERVER], stdin=subprocess.PIPE)
     ready = queue.Queue(maxsize=2 * given.workers)
     for number in range(given.workers):

@@ -1,5 +1,5 @@
-"""A function of the script's own that fetches each batch from a server, which takes its time. With a worker, one whose name
-says nothing of that."""
+"""A function of the script fetches each batch from a slow server. With `--workers 1`, the function has a name that does not
+say so."""
 
 import http.server
 import os

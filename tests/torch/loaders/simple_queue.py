@@ -1,4 +1,4 @@
-"""Hand-written threads that fill a queue of which the `get` is written in C."""
+"""Hand-written threads that fill a queue whose `get` is written in C."""
 
 import queue
 import threading

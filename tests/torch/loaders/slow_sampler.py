@@ -1,4 +1,4 @@
-"""Fast samples; the sampler takes long to choose each, in the main thread."""
+"""Samples load fast, but the sampler, in the main thread, takes long to choose each."""
 
 from torch.utils.data import DataLoader
 

@@ -1,4 +1,4 @@
-"""Batches at hand; another process makes the steps, and answers over a pipe."""
+"""Batches that are quickly made; another process does the steps, and answers through a pipe."""
 
 import multiprocessing
 import time

@@ -17,7 +17,7 @@ def main():
         return tensorflow.py_function(lambda index: load(index), [index], tensorflow.int64)
 
     loader = tensorflow.data.Dataset.range(1_000_000).map(map_one, num_parallel_calls=given.workers).prefetch(4)
-    # As many as are asked for, also where there are fewer CPUs.
+    # As many threads as requested, even if there are fewer CPUs.
     options = tensorflow.data.Options()
     options.threading.private_threadpool_size = given.workers
     loader = loader.with_options(options)

@@ -1,6 +1,6 @@
-"""A hand-written thread takes batches from a stock loader, one ahead, and hands them over by events.
+"""A hand-written thread takes batches from a stock loader, one in advance, and hands them over by events.
 
-The main thread holds the loader's iterator, and takes nothing from it itself.
+The main thread holds the loader's iterator, but takes nothing from it.
 """
 
 import threading

@@ -1,11 +1,11 @@
-"""What the scripts beside it share: their arguments, a load, a step, and what a job says of itself.
+"""Shared by the scripts in this folder: their arguments, a load, a step, and a log of their own waits.
 
     SCRIPT DIRECTORY --load MS --step MS --workers N [--cpu] [--seconds S]
 
 A script appends `wait T` to DIRECTORY/truth (each rank to its own truth.RANK) when it asks for a batch and `step T` when it
 has one, with T in seconds of CLOCK_MONOTONIC. The first line, `pid N`, names the process that trains. A test changes the load by
-writing another one to DIRECTORY/load: seconds, as a double of this machine. All ends after so many seconds, so that nothing is
-left behind when a test is killed.
+writing another one to DIRECTORY/load: seconds, as a native double. Everything ends after --seconds, so that nothing is left
+behind if a test is killed.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def arguments():
 
 
 def create(path, content):
-    """Of several ranks, the first does so."""
+    """Creates the file, unless another rank has already done so."""
     own = f"{path}.{os.getpid()}"
     with open(own, "wb") as file:
         file.write(content)
@@ -51,7 +51,7 @@ def create(path, content):
 
 
 class Load:
-    """Makes one of so many parts of a batch; goes to other processes, too. `fixed` seconds are those that no test changes."""
+    """Loads one of `parts` parts of a batch. Can be sent to other processes. `fixed` are seconds that no test changes."""
 
     def __init__(self, given, fixed=None, parts=1):
         self.path, self.fixed, self.parts, self.cpu = os.path.join(given.directory, "load"), fixed, parts, given.cpu
@@ -66,18 +66,18 @@ class Load:
 
 @functools.cache
 def mapped(path):
-    """Mapped once in each process."""
+    """Maps the file, once in each process."""
     with open(path, "rb") as file:
         return mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
 
 
 def fetch(seconds):
-    """From a far-away store."""
+    """Sleeps, as if it fetched from a remote store."""
     time.sleep(seconds)
 
 
 def augment(seconds):
-    """Holds the interpreter's lock. By the thread's own CPU time, so that it is the same work beside others."""
+    """Computes and holds the interpreter's lock. Measures the thread's own CPU time, so that other load does not change the work."""
     until = time.thread_time() + seconds
     value = 1
     while time.thread_time() < until:
@@ -86,7 +86,7 @@ def augment(seconds):
 
 
 class Model:
-    """A small model and, behind it, an accelerator that the main thread waits for."""
+    """A small model on a simulated accelerator, for which the main thread waits."""
 
     def __init__(self, seconds):
         import torch
@@ -101,11 +101,11 @@ class Model:
         rest(self.seconds, self.optimize)
 
     def train_for_a_while(self, batch):
-        """A step of which more is spent in what only training does, as in a real one."""
+        """A step that spends more of its time in functions that only training calls, as a real step does."""
         rest(self.seconds, lambda: [self.optimize() for _ in range(10)])
 
     def train_throughout(self, batch):
-        """A step without a rest, which is as long on a slow machine."""
+        """A step that never sleeps, and takes no longer on a slow machine."""
         until = time.monotonic() + self.seconds
         while time.monotonic() < until:
             self.optimize()
@@ -118,7 +118,7 @@ class Model:
 
 
 def rest(seconds, work):
-    """Does the work, and waits for what is left of so many seconds."""
+    """Does the work, and sleeps for the rest of `seconds`."""
     until = time.monotonic() + seconds
     work()
     time.sleep(max(0.0, until - time.monotonic()))
@@ -138,13 +138,13 @@ class Truth:
 
     def append(self, state):
         line = f"{state} {time.monotonic():.6f}\n".encode()
-        # Keeps the interpreter's lock. `os.write` releases it, and a thread that computes then has it for 5 ms or more, which
+        # This call keeps the interpreter's lock. `os.write` releases it: a thread that computes then has it for 5 ms or more, which
         # would count as a wait for the batch.
         LIBC.write(self.file, line, len(line))
 
 
 class Timed:
-    """A loader that a framework iterates over."""
+    """Wraps a loader over which a framework iterates, and logs its waits."""
 
     def __init__(self, loader, truth):
         self.loader, self.truth = loader, truth
@@ -164,6 +164,6 @@ class Timed:
 
 
 def end_after(seconds):
-    """The default of this signal ends a process; one that is forked has no timer until it sets its own."""
+    """Ends this process after `seconds` by SIGALRM's default action. A forked child has no timer until it sets its own."""
     signal.setitimer(signal.ITIMER_REAL, seconds)
     os.register_at_fork(after_in_child=lambda: signal.setitimer(signal.ITIMER_REAL, seconds))

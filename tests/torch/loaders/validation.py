@@ -1,6 +1,6 @@
-"""A training loader with workers that keeps up, and after every 80 batches a validation of 40 whose loader has none.
+"""A training loader that has workers and keeps up; after every 80 batches, a validation of 40 whose loader has no workers.
 
-Beside truth, truth.1 says when it waits for the validation's loader, and truth.2 when it is in the validation.
+Besides `truth`, `truth.1` logs the waits for the validation's loader, and `truth.2` the time in the validation.
 """
 
 from torch.utils.data import DataLoader

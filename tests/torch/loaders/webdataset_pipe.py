@@ -19,7 +19,7 @@ def write_shards(directory, count):
 
 
 def slow(path, seconds):
-    """A command that writes out a shard in so long."""
+    """Returns a command that writes out a shard within `seconds`."""
     size = os.path.getsize(path)
     parts = 2 * IN_A_SHARD
     part = -(-size // parts)

@@ -1,4 +1,4 @@
-"""A fast stock loader; the loop works on each batch itself before the model gets it."""
+"""A fast stock loader; the loop itself works on each batch before the model gets it."""
 
 from torch.utils.data import DataLoader
 

@@ -1,4 +1,4 @@
-"""A script that prepares each epoch's data itself, before it makes a loader that keeps up."""
+"""A script that prepares each epoch's data itself, and then makes a loader that keeps up."""
 
 from torch.utils.data import DataLoader
 

@@ -1,4 +1,4 @@
-"""Prints as JSON what NVIDIA's own binding reads of the GPU library that the loader finds first."""
+"""Prints, as JSON, what NVIDIA's own binding reads through the GPU library that the dynamic loader finds first."""
 
 import json
 import time
@@ -7,7 +7,7 @@ import pynvml as n
 
 
 def answer(call, *arguments):
-    """What a call gives, or the number of its error."""
+    """Returns the result of a call, or the number of its error."""
     try:
         value = call(*arguments)
     except n.NVMLError as error:
@@ -25,7 +25,7 @@ def fields(device, wanted):
 
 
 def counters(device, ids):
-    """Of two samples, as a program of NVIDIA's would take them."""
+    """Returns the counters between two samples, taken as NVIDIA's own programs take them."""
     one, other = n.nvmlGpmSampleAlloc(), n.nvmlGpmSampleAlloc()
     n.nvmlGpmSampleGet(device, one)
     time.sleep(0.15)

@@ -1,4 +1,4 @@
-"""Blocks in functions written in C, called in many ways; goes on by one call per line on standard input."""
+"""Blocks in functions written in C, which are called in many ways. Each line on standard input lets one call go on."""
 
 import contextlib
 import sys
@@ -96,10 +96,10 @@ def wait_for_input():
 
 
 def run(source, means):
-    """In a function and in a module, each after enough calls for all that Python rewrites in what runs often."""
+    """Runs the source in a function and in a module, each after enough calls for Python to specialise the bytecode."""
     names = dict(globals())
     body = source.replace("\n", "\n    ")
-    # One that assigns nothing, and takes its names from the module.
+    # The first takes its names from the module, the second as arguments.
     exec("def function():\n    " + body, names)
     exec("def local(t, values=values, flags=flags, flag=flag):\n    " + body, names)
     module = compile(source, "module.py", "exec")

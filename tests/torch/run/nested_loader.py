@@ -1,8 +1,8 @@
-"""Takes its batches from a loader whose dataset takes them from another one, which has the workers.
+"""Takes its batches from a loader whose dataset takes them from another loader, which has the workers.
 
     nested_loader.py FOLDER WORKERS SECONDS
 
-WORKERS are those of the inner loader, which makes a batch every 60 ms with two; a step takes 40 ms. Marks its waits as
+WORKERS is the number of the inner loader, which makes a batch every 60 ms with two; a step takes 40 ms. Logs its waits as
 `situations.py` does: FOLDER/truth.
 """
 

@@ -1,4 +1,4 @@
-"""A dataset whose batches take as long to load as a script says."""
+"""A dataset whose batches take as long to load as the script sets."""
 
 import time
 
@@ -9,7 +9,7 @@ torch.set_num_threads(1)
 
 
 class Sleeping(Dataset):
-    """`load` is the seconds for one batch of four."""
+    """Samples of which a batch of four takes `load` seconds."""
 
     def __init__(self, load, batches):
         self.load, self.batches = load, batches

@@ -1,4 +1,4 @@
-"""A training of the test's: sleeps for its loading and its steps, and says at its end when it waited: pairs of seconds since
+"""A training for a test: sleeps for its loads and its steps, and prints at its end when it waited, as pairs of seconds since
 its first batch.
 
 usage: train.py BATCHES WORKERS LOAD_SECONDS STEP_SECONDS

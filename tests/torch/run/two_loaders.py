@@ -1,10 +1,10 @@
-"""Takes a batch of each of two loaders for a step, as a GAN does, without a function around it.
+"""Takes a batch from each of two loaders for a step, as a GAN does, outside of any function.
 
     two_loaders.py FOLDER WORKERS WORKERS SECONDS [BATCHES]
 
-After so many BATCHES each of them starts anew.
+Each loader starts anew after BATCHES batches.
 
-The first loader keeps up; the second is too slow for its workers. Marks its waits for each as `situations.py` does:
+The first loader keeps up; the second has too few workers. Logs the waits for each as `situations.py` does:
 FOLDER/truth.0 and FOLDER/truth.1.
 """
 
@@ -37,7 +37,7 @@ def endless(loader):
 
 
 folder, workers, seconds = sys.argv[1], [int(count) for count in sys.argv[2:4]], float(sys.argv[4])
-# A batch of the second comes every 120 ms, whatever its workers.
+# The second loader makes a batch every 120 ms, however many workers it has.
 loads = [0.03 * workers[0], 0.12 * workers[1]]
 batches = int(sys.argv[5]) if len(sys.argv) > 5 else 1_000_000
 loaders = [DataLoader(Sleeping(load, batches), 4, num_workers=count) for load, count in zip(loads, workers)]

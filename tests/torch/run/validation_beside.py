@@ -1,9 +1,9 @@
-"""Trains and validates in turn on two loaders, both too slow for their workers. Those of the validation are kept, idle, while
-it trains.
+"""Trains and validates in turn on two loaders that both have too few workers. Those of the validation live on, idle, during
+the training.
 
     validation_beside.py FOLDER SECONDS
 
-Marks what the validation does as `situations.py` does: FOLDER/truth.0.
+Logs the waits of the validation as `situations.py` does: FOLDER/truth.0.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Runs the stand-in loader; goes on by one pause per line on standard input."""
+"""Runs the stand-in loader. Each line on standard input ends one pause."""
 
 import itertools
 import sys
@@ -39,7 +39,7 @@ def persistent(loader):
 
 
 def script(loader):
-    """As a script that calls `next` without a function around it."""
+    """Takes its batch like a script that calls `next` outside of any function."""
     global batches
     batches = iter(loader)
     next(batches)
@@ -82,7 +82,7 @@ def contended():
 
 
 def locked():
-    """The main thread waits for a lock that is none of the interpreter's, while another runs Python."""
+    """The main thread waits for a lock other than the interpreter's, while another thread runs Python."""
     until = threading.Event()
     threading.Thread(target=burn, args=[until], daemon=True).start()
     print("running", flush=True)

@@ -1,7 +1,7 @@
 """The classes, functions and attributes of PyTorch's loader, and nothing behind them.
 
-Stands in for PyTorch where a Python version has none: what is tested is how objects of that shape
-lie in the memory of each version.
+Stands in for PyTorch, which some Python versions do not have: the tests read how objects of this shape lie
+in the memory of each version.
 """
 
 import queue
@@ -73,7 +73,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader):
         super().__init__(loader)
-        # As many attributes as the real one has: more than a class shares between its instances.
+        # As many attributes as the real iterator has: too many for the key-sharing dict of a class.
         for number in range(24):
             setattr(self, f"_filler_{number}", number)
         self._send_idx = 24

@@ -13,6 +13,6 @@ def _worker_loop(dataset, fetch, worker_id, num_workers, persistent_workers):
     fetcher = functools.partial(fetch)
     idx, index = 41, [0]
     data = fetcher(index)
-    # More than a digit of CPython's holds.
+    # A number too large for one digit of a CPython int.
     idx, index = 1 << 40, [0]
     data = fetcher(index)
