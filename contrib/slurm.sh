@@ -1,6 +1,6 @@
 #!/bin/bash
 #SBATCH --nodes=2 --ntasks-per-node=1
-# A training job that brings its own exporters and a Prometheus: nobody else has to set up anything.
+# A training job that starts its own exporters and a Prometheus: nothing else has to be set up.
 # Afterwards, from the login node: pipetop fleet --prometheus http://FIRST_NODE:19090
 
 folder=$SLURM_SUBMIT_DIR/pipetop-$SLURM_JOB_ID
@@ -13,12 +13,12 @@ scrape_configs:
     static_configs: [{targets: [$targets]}]
 END
 
-# Whoever reaches the port can read the metrics: names of jobs and users among them.
+# Anyone who can reach the port can read the metrics, including names of jobs and users.
 srun --overlap --ntasks-per-node=1 pipetop serve --all --web.listen-address :9977 &
 prometheus --config.file="$folder/prometheus.yml" --storage.tsdb.path="$folder/data" \
     --web.listen-address=:19090 &
 
 srun --overlap python train.py
 
-# What runs in the background ends with the job.
+# The background processes end with the job.
 kill %1 %2
