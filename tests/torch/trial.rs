@@ -21,7 +21,7 @@ pub(crate) const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
 pub(crate) const OBSERVED: u32 = 12;
 /// Most by which the reported wait share may differ from the job's own.
 pub(crate) const TOLERANCE: f64 = 0.05;
-/// Runs a command without any capability, so that root, too, has only the rights of the same user.
+/// Runs a command without any capability, so that even root has only a user's rights over its own processes.
 pub(crate) const UNPRIVILEGED: [&str; 3] = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
 
 pub(crate) type Outcome = Result<(), String>;
