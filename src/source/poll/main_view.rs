@@ -205,7 +205,6 @@ impl MainView {
             return Doing::Stopped;
         }
         let about_to_run = poll.is_about_to_run(self.run_before_wait, times);
-        self.check_lock(poll, times);
         let at_queue = !for_gil && self.is_waiting(poll);
         let waits = at_queue || (!for_gil && about_to_run);
         // It may have gone on to its own loader since the last stack.
@@ -213,6 +212,7 @@ impl MainView {
         self.run_before_wait = times.filter(|_| waits);
         if self.thread.attachable() && self.needs_stack(now, poll, waits) {
             self.poll_stack(now, poll, times, for_gil);
+            self.check_lock(poll, times);
         }
         if for_gil {
             self.gil.poll_holder(now, &mut self.python);
@@ -230,12 +230,18 @@ impl MainView {
         }
     }
 
-    /// Compares a wait on a lock, which is visible without a stack, with the stack that was read during that wait, if
-    /// there was one. If that is outside the loader, waits on locks no longer count as waits for a batch.
+    /// Compares a wait on a lock, which is visible without a stack, with the stack that was read in that wait: the thread
+    /// has not run since before the poll. If that is outside the loader, waits on locks no longer count as waits for a
+    /// batch.
     fn check_lock(&mut self, poll: Polled, times: Option<u64>) {
-        let since_stack = times.is_some() && times == self.asleep_at_stack;
-        let outside = since_stack && self.in_loader == Some(InLoader::Outside);
-        if outside && poll.blocked == Blocked::Lock && self.is_waiting(poll) {
+        let outside = self.in_loader == Some(InLoader::Outside);
+        if outside
+            && poll.blocked == Blocked::Lock
+            && self.is_waiting(poll)
+            && times.is_some()
+            && self.asleep_at_stack == times
+            && self.thread.scheduled().map(|counted| counted.times) == times
+        {
             self.visible.locks_elsewhere();
             self.beats.restart_counts(false);
         }
