@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
             if kept {
                 "make the DataLoader once, outside the loop over epochs: its workers end with it"
             } else {
-                "persistent_workers=True keeps the workers from one epoch to the next"
+                "persistent_workers=True keeps the workers from one epoch to the next, if all use one DataLoader"
             },
             "make epochs longer, or the dataset quicker to import and to pickle",
         ])
