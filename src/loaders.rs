@@ -423,6 +423,9 @@ mod tests {
         assert!(Names::known().takes("recv_into") && !Names::known().takes("append"));
         assert!(meaning("__getitem__", "h5py/_hl/dataset.py").reads);
         assert!(!meaning("__getitem__", "torch/_tensor.py").reads);
+        assert!(meaning("__getitem__", "numpy/lib/_npyio_impl.py").reads);
+        assert!(!meaning("__getitem__", "numpy/lib/index_tricks.py").reads);
+        assert!(meaning("loads", "/usr/lib/python3.11/json/__init__.py").reads);
         // Images are also written while a model trains.
         assert!(
             meaning("load", "PIL/ImageFile.py").reads && !meaning("save", "PIL/Image.py").reads
@@ -431,6 +434,7 @@ mod tests {
         assert!(collective("broadcast_object_list") && !collective("all_reduce"));
         assert!(meaning("__next__", "mine.py").asks);
         assert!(!meaning("get_loss", "mine.py").asks);
+        assert!(meaning("get_minibatch", "mine.py").asks);
         // They work on the results of a batch.
         for of_results in ["get_batch_logps", "get_batch_statistics", "next_token_loss"] {
             assert!(!meaning(of_results, "mine.py").asks, "{of_results}");
