@@ -234,14 +234,10 @@ impl MainView {
     /// has not run since before the poll. If that is outside the loader, waits on locks no longer count as waits for a
     /// batch.
     fn check_lock(&mut self, poll: Polled, times: Option<u64>) {
-        let outside = self.in_loader == Some(InLoader::Outside);
-        if outside
-            && poll.blocked == Blocked::Lock
-            && self.is_waiting(poll)
-            && times.is_some()
-            && self.asleep_at_stack == times
-            && self.thread.scheduled().map(|counted| counted.times) == times
-        {
+        let asleep = times.is_some() && self.asleep_at_stack == times;
+        let outside = asleep && self.in_loader == Some(InLoader::Outside);
+        let now = || self.thread.scheduled().map(|counted| counted.times);
+        if outside && poll.blocked == Blocked::Lock && self.is_waiting(poll) && times == now() {
             self.visible.locks_elsewhere();
             self.beats.restart_counts(false);
         }
