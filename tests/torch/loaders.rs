@@ -903,6 +903,13 @@ fn samples_of_a_file_in_the_main_thread() {
 }
 
 #[test]
+fn images_that_the_main_thread_decodes() {
+    let decoded = loader("images_in_main", "PIL").loads(50, 5, 0).learned();
+    let share = Share::Third;
+    Loader { share, ..decoded }.check();
+}
+
+#[test]
 fn sampler_that_computes() {
     let sampler = loader("slow_sampler", "torch").loads(50, 1, 2);
     sampler.computes(Share::Third).check_also(names_the_sampler);

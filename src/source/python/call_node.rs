@@ -9,7 +9,7 @@ pub(super) const OF_EACH: u32 = 3;
 pub(super) const FIRST: u32 = 3;
 /// A call that hands something over for this share of its time does nothing else worth counting.
 const ONLY_HANDS_OVER: f64 = 0.9;
-/// A call that spends this share of its time reading something that its caller keeps is made for what it reads.
+/// A call that spends this share of its time reading something that its caller keeps, or making samples, is made for that.
 const READS: f64 = 0.5;
 /// A call that spends this share of its time in a model, and not in a transform called through it, is made to run the
 /// model.
@@ -42,6 +42,9 @@ pub(super) struct CallNode {
     pub(super) runs_model: u32,
     /// Number of its stacks in which it reads something that its caller keeps.
     pub(super) brings: u32,
+    /// Number of its stacks in which a library reads or transforms samples, in a thread that trains without a loader of
+    /// PyTorch.
+    pub(super) makes_samples: u32,
     /// Number of its stacks that showed a loader of PyTorch in it.
     pub(super) pytorch: u32,
     /// The instructions that called it, and how often each was seen.
@@ -71,10 +74,20 @@ impl CallNode {
     }
 
     /// Whether it asks for a batch: by its kind, because a `for` loop calls it for its next item (as with `map`, and
-    /// with objects that are indexed from 0), or because it does little else than take the next item of an iterator.
+    /// with objects that are indexed from 0), because it does little else than take the next item of an iterator, or
+    /// because it makes the batch from samples.
     /// Most of its first stacks must show the `for` loop: frames are read one after another, so a single stack may show
     /// a loop that has already gone on.
     pub(super) fn asks(&self) -> bool {
+        self.gives_items() || self.is_at_least(READS, self.makes_samples)
+    }
+
+    /// Whether it asks for a batch only because it makes one from samples.
+    pub(super) fn only_makes_samples(&self) -> bool {
+        self.asks() && !self.gives_items()
+    }
+
+    fn gives_items(&self) -> bool {
         self.asks || 2 * self.in_for > self.stacks.min(FIRST) || self.is_nearly_always(self.draws)
     }
 

@@ -3,7 +3,7 @@
 //! The training loop is the outermost function that nearly all stacks share and that alternates between asking for a
 //! batch and doing something else. A call asks for a batch if the called function is an iterator's or a generator's, if
 //! the standard library hands something over for nearly all of its time, or if it spends half of its time or more
-//! reading something that its caller keeps. A call in which a model is trained or run never asks for a batch, whatever
+//! reading something that its caller keeps, or reading and transforming samples. A call in which a model is trained or run never asks for a batch, whatever
 //! its name. Items that the loop goes through after its step are not batches. A function that the loop calls may train
 //! on batches of its own.
 //!
@@ -171,9 +171,11 @@ impl Sites {
             return true;
         }
         let hands_over = called.is_some_and(|called| called.hands_over > 0);
+        let makes = called.is_some_and(CallNode::only_makes_samples);
         let before = requests().filter(|place| *place < here).min();
         let after = requests().filter(|place| *place > here).min();
-        let from = before.or_else(|| (self.pytorch && !hands_over && after.is_none()).then_some(0));
+        let is_last = after.is_none() && (makes || (self.pytorch && !hands_over));
+        let from = before.or_else(|| is_last.then_some(0));
         from.is_some_and(|from| any(CallNode::computes, from, here))
             && !any(CallNode::computes, here, after.unwrap_or(end))
     }
@@ -261,6 +263,7 @@ impl Sites {
                 &mut node.hands_over,
                 &mut node.draws,
                 &mut node.brings,
+                &mut node.makes_samples,
                 &mut node.pytorch,
                 &mut node.runs_model,
                 &mut node.iterates,
@@ -301,6 +304,8 @@ impl Sites {
         let layer = last(|call| call.meaning.layer);
         let model = last(|call| call.meaning.module)
             .filter(|model| !stack[*model..].iter().any(|call| call.meaning.transform));
+        let makes_samples = last(|call| call.meaning.reads || call.meaning.transform);
+        let makes_samples = makes_samples.filter(|_| self.trains && !self.pytorch);
         let pytorch = last(|call| call.pytorch);
         let iterator = last(Call::gives_items);
         for (depth, call) in stack.iter().take(MAX_DEPTH).enumerate() {
@@ -324,6 +329,7 @@ impl Sites {
                 .is_some_and(|(found, iterator)| found > iterator && iterator > depth);
             node.draws += u32::from(draws);
             node.brings += u32::from(call.brings);
+            node.makes_samples += u32::from(makes_samples.is_some_and(|found| found >= depth));
             node.pytorch += u32::from(pytorch.is_some_and(|found| found >= depth));
             node.trains += u32::from(trains.is_some_and(|found| found >= depth));
             node.runs_layer |= layer.is_some_and(|found| found >= depth);
@@ -393,7 +399,7 @@ mod tests {
     /// expression, `n` an iterator's `__next__`, `q` a queue's `get`, `k` a function of the program that waits for a
     /// batch, `l` one that reads something that its caller keeps (`L`: the same one while it does not read), `y` one
     /// written in C that hands over a batch, `r` a wait for a pipe, `b` a backward pass, `h` a layer of a model, `o` a
-    /// call of a module, `x` a transform. Other letters have no meaning.
+    /// call of a module, `x` a transform, `d` a read of samples. Other letters have no meaning.
     fn stack(letters: &str) -> Vec<Call> {
         let call = |letter: char| Call {
             code: letter.to_ascii_lowercase() as usize,
@@ -404,6 +410,7 @@ mod tests {
                 layer: letter == 'h',
                 module: letter == 'o',
                 transform: letter == 'x',
+                reads: letter == 'd',
                 ..Meaning::default()
             },
             generator: matches!(letter, 'g' | 'e'),
@@ -656,6 +663,30 @@ mod tests {
             ])[..5],
             [Site::Data, Site::Step, Site::Step, Site::Data, Site::Step]
         );
+    }
+
+    /// Of a thread that trains and has no loader of PyTorch.
+    #[test]
+    fn a_function_that_makes_samples_for_half_of_its_time_asks_for_a_batch() {
+        use Site::{Data, Step, Unknown};
+        for makes in ["mtfd", "mtfx"] {
+            // Whether or not the loop holds another iterator: this is no result.
+            for iterates in [false, true] {
+                let seen = learned_where(iterates, &[makes, makes, "mtfa", "mtsb"]);
+                assert_eq!(seen[1..], [Data, Data, Step], "{makes}");
+            }
+            let seen = learned(&[makes, "mtfa", "mtfa", "mtfa", "mtsb"]);
+            assert_eq!(seen[..2], [Unknown; 2], "{makes}");
+            assert_ne!(learned(&[makes, makes, "mtfa", "mts"])[0], Data, "{makes}");
+            let train = ("mtsb", [2, 0]);
+            assert_eq!(learned_at(false, &[(makes, [1, 0]), train]), [Data, Step]);
+            // After the step, it may be about the results.
+            assert_eq!(
+                learned_at(false, &[train, (makes, [3, 0])]),
+                [Step, Unknown]
+            );
+            assert_ne!(learned_at(true, &[(makes, [1, 0]), train])[0], Data);
+        }
     }
 
     #[test]
