@@ -162,7 +162,7 @@ fn keep_workers(context: &Context<'_>) -> Option<String> {
     let kept = context.loader?.settings.persistent_workers == Some(true);
     (!kept).then(|| {
         format!(
-            "persistent_workers=True, with one DataLoader for all epochs: restarting workers takes {startup} of the time"
+            "persistent_workers=True, with one DataLoader for all: restarting workers each epoch takes {startup} of the time"
         )
     })
 }
