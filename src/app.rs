@@ -1,7 +1,7 @@
-//! The loop: input, samples and signals in, frames out.
+//! The main loop: takes in keys, samples and signals, and draws frames.
 //!
-//! [`App::update`] handles one event without reading the clock or the terminal. [`App::run`] waits for the next
-//! event and draws on a sample, a key or a resize, and only then.
+//! [`App::update`] handles one event without reading the clock or the terminal. [`App::run`] waits for the next event,
+//! and draws only if the event asks for it or a replay is due.
 
 mod actions;
 mod effect;
@@ -46,7 +46,7 @@ pub use replay::replay_samples;
 pub use runtime::live::{Launch, ReplaySession, Setup, replay, watch};
 use sticky_height::StickyHeight;
 
-/// The span that the verdict of a replay covers, the same as for a running job.
+/// The window of the verdict in a replay, the same as for a running job.
 const OBSERVED: Duration = Duration::from_secs(10);
 
 /// An input to [`App::update`].
@@ -98,12 +98,13 @@ pub struct App {
     /// Area of the last frame, needed to find the panel under the mouse.
     drawn: Rect,
     sticky: StickyHeight,
-    /// The user has quit.
+    /// The user has ended a tour, or a signal has ended pipetop.
     left: bool,
 }
 
 impl App {
-    /// Creates the state before the first sample. `wanted` describes what is looked for while there is no job.
+    /// Creates the state before the first sample. `wanted` describes the job that pipetop looks for while there is
+    /// none.
     pub fn new(config: Config, window: Duration, wanted: String) -> Self {
         Self {
             engine: Engine::new(window),
@@ -123,7 +124,7 @@ impl App {
         }
     }
 
-    /// Shows this text above the panels. Any key then quits, which the last line says.
+    /// Shows this text above the panels. Any key then closes the screen, as the last line says.
     pub fn caption(&mut self, text: Option<String>) {
         self.state.notice = text.is_some().then(|| Notice {
             text: "any key: next   q: end".to_owned(),
@@ -187,8 +188,8 @@ impl App {
                 effects
             }
             Event::Jobs(mut figures) => {
-                // The next sample brings the list. Jobs that are not watched again yet, or not for long enough, keep their
-                // old figures.
+                // The list is drawn with the next sample. A job keeps its old figures until the new ones contain a
+                // verdict.
                 let judged = |figures: &JobFigures| figures.kind != Kind::WarmingUp;
                 figures
                     .retain(|pid, new| judged(new) || !self.figures.get(pid).is_some_and(judged));
@@ -285,7 +286,8 @@ impl App {
         self.sticky.need(self.drawn, self.kind(), needed, now);
     }
 
-    /// Moves to the requested moment of the past and plays what is due at this real time. Called before each frame.
+    /// Moves to the requested moment of the past and plays the samples that are due at this real time. Called before
+    /// each frame.
     pub fn settle(&mut self, real: Duration) {
         self.past.settle();
         let played = self.player.as_mut();

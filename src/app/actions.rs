@@ -10,7 +10,7 @@ use crate::source::replay::{ReplayCommand, Seek};
 use crate::source::sampler::Request;
 use crate::ui::{self, Attach, Choices, Notice, UiState};
 
-/// Seconds covered by a seek and by a leap.
+/// Seconds that a seek and a leap skip.
 const SEEK: i64 = 10;
 const LEAP: i64 = 600;
 
@@ -51,7 +51,8 @@ impl App {
             (Action::EndCommand, Question) => self.with_launched(LaunchedCommand::end),
             (Action::Detach, Question) => self.with_launched(LaunchedCommand::detach),
             (Action::Cancel, Question) => self.with_launched(LaunchedCommand::go_on),
-            // Nothing else applies until the question is answered, and no answer without it; the fleet is another screen.
+            // Only the answers apply while the question is open, and only then. `PrintCommand` belongs to the fleet's
+            // screen.
             (_, Question) | (Action::EndCommand | Action::Detach | Action::PrintCommand, _) => {
                 vec![]
             }
@@ -117,7 +118,7 @@ impl App {
         effects
     }
 
-    /// Changes only what is shown, within the available choices.
+    /// Changes the state of the screen, within the available choices, and redraws.
     fn look(&mut self, change: impl FnOnce(&mut UiState, &Choices)) -> Vec<Effect> {
         let choices = ui::choices(&self.view());
         change(&mut self.state, &choices);
@@ -132,7 +133,7 @@ impl App {
         }
     }
 
-    /// Applies to the launched command; nothing if there is none.
+    /// Calls `apply` on the launched command; does nothing if there is none.
     pub(super) fn with_launched(
         &mut self,
         apply: impl FnOnce(&mut LaunchedCommand) -> Vec<Effect>,

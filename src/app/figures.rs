@@ -8,7 +8,7 @@ use crate::sample::RunSource;
 use crate::ui::JobFigures;
 use crate::units::Pid;
 
-/// Figures by the process that represents each job.
+/// The figures of each job, by the process that represents it.
 pub type JobListFigures = BTreeMap<Pid, JobFigures>;
 
 /// Returns the figures of a watched job.

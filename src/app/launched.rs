@@ -18,7 +18,7 @@ pub struct LaunchedCommand {
     choice: Option<QuitChoice>,
 }
 
-/// How the user left the command.
+/// What the user chose to do with the command when quitting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuitChoice {
     /// The command should end.
@@ -46,7 +46,7 @@ impl LaunchedCommand {
         self.ended
     }
 
-    /// Returns how the user left the command; `None` if that was not asked.
+    /// Returns what the user chose to do with the command; `None` if no choice was made.
     pub fn choice(&self) -> Option<QuitChoice> {
         self.choice
     }

@@ -1,11 +1,12 @@
-//! What the sampler reads only while it is shown: the job's processes, and the open files of one worker.
+//! Requests for data that the sampler reads only while it is shown: the job's processes with their threads, and the
+//! open files of one worker.
 
 use super::{App, Effect};
 use crate::source::sampler::Request;
 use crate::ui::{Page, opened_worker};
 
 impl App {
-    /// Returns requests for what is shown now: once when it appears, and once when it disappears.
+    /// Returns a request each time the data that the screen needs changes, including when it is no longer needed.
     pub(super) fn requests(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
         let opened = &self.state.tree.opened;

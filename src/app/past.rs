@@ -1,5 +1,5 @@
-//! Looking back at a running job: its newest samples are kept, and while the screen is paused, a second engine that
-//! has replayed some of them is shown instead of the live one.
+//! Looks back at a running job. Its newest samples are kept; while the screen is paused, it shows a second engine,
+//! which has replayed some of these samples, instead of the live one.
 //!
 //! Seeks with the same code as the replay of a recording; a replay does not use this module.
 
@@ -23,7 +23,7 @@ pub(super) struct PastSamples {
 struct ShownMoment {
     engine: Engine,
     spot: Position,
-    /// Where the last seeks lead. If it differs from `spot`, the engine has yet to replay up to there.
+    /// The position that the seeks so far lead to. If it differs from `spot`, the engine has yet to replay up to it.
     target: Position,
     /// The newest time shown since the screen was paused; the time axis ends here.
     until: Duration,
@@ -43,7 +43,8 @@ impl PastSamples {
         Some(self.shown.as_ref()?.engine.state())
     }
 
-    /// Returns the moment that is shown, if the newest sample was taken at `now`.
+    /// Returns the past moment that is shown; `None` if the live state is shown. `now` is the time of the newest
+    /// sample.
     pub(super) fn place(&self, now: Duration) -> Option<ui::Past> {
         let shown = self.shown.as_ref()?;
         let at = shown.engine.state().model.sample()?.at;
@@ -62,7 +63,7 @@ impl PastSamples {
         self.ring.push(sample)
     }
 
-    /// Pauses at what is shown, or resumes.
+    /// Pauses at the current moment, or resumes.
     pub(super) fn pause(&mut self, engine: &Engine) {
         self.shown = match self.shown.take() {
             Some(_) => None,
@@ -95,7 +96,7 @@ impl PastSamples {
         let samples = self.ring.samples();
         let (begin, end) = samples.span();
         let last = samples.len().saturating_sub(1);
-        // Rates are made of two samples: the first one alone shows none.
+        // Rates need two samples, so the first one alone shows none.
         let first = (samples.first() + 1).min(last);
         let begin = samples
             .read(first)
@@ -116,7 +117,7 @@ impl PastSamples {
         true
     }
 
-    /// Replays the samples that lead to the requested moment: once for all keys since the last frame.
+    /// Replays the samples up to the requested moment, once for all keys since the last frame.
     pub(super) fn settle(&mut self) {
         let Some(shown) = self.shown.as_mut() else {
             return;
@@ -132,7 +133,7 @@ impl PastSamples {
         };
         let at = replayed.last().map(|sample| sample.at.since_start);
         shown.engine.restart();
-        // The log must hold only what happens now.
+        // Old events must not appear in the log again.
         tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::new(), || {
             for sample in replayed {
                 shown.engine.push(sample);

@@ -10,7 +10,7 @@ use crate::ui::Attach;
 #[cfg(feature = "lab")]
 use crate::{config::Config, record::Ring, sample::Sample, verdict::Kind};
 
-/// Replays samples that were never in a file.
+/// Replays samples from memory instead of a file.
 ///
 /// # Errors
 /// Returns an error if a sample cannot be compressed or the terminal cannot be opened.
@@ -42,7 +42,7 @@ impl App {
             };
         }
         for (number, sample) in played.samples.into_iter().enumerate() {
-            // The samples before this one are far apart.
+            // The samples before this one are too far apart for reliable marks.
             if number == played.sparse && number > 0 {
                 self.engine.drop_marks();
             }
@@ -64,7 +64,7 @@ impl App {
         }
     }
 
-    /// Shows once that the recording has stopped.
+    /// Shows a notice, once, when recording has stopped.
     pub(super) fn notice_recording(&mut self) {
         if !self.state.recording {
             return;
@@ -130,7 +130,7 @@ mod tests {
     fn a_seek_shows_the_same_as_playing_to_that_time() {
         let mut ring = Ring::new(usize::MAX);
         for at in 0..64 * 9 {
-            // The job is stuck for the last minutes. Only samples from long before show for how long.
+            // The job is stuck in the last minutes. For how long can be seen only in much older samples.
             let mut sample = training(f64::from(at.min(200)));
             sample.at = training(f64::from(at)).at;
             ring.push(&sample).unwrap();
@@ -189,7 +189,7 @@ mod tests {
         assert!(!app.view().state.paused);
         assert_eq!(app.act(Action::NextPanel), [Effect::Draw]);
         app = App::new(Config::default(), OBSERVED, "a job".to_owned());
-        // Nothing was read yet: there is no past, and nothing to pause.
+        // There is no sample yet, so there is no past, and nothing to pause.
         assert_eq!(app.act(Action::SeekBack), []);
         assert_eq!(app.act(Action::Pause), [Effect::Draw]);
         assert!(!app.view().state.paused);

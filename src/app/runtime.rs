@@ -19,12 +19,12 @@ use crate::ui;
 #[derive(Debug)]
 pub(crate) struct Io<K, M, P> {
     pub keys: K,
-    /// What is read again and again: samples of a running job.
+    /// The periodic input: samples of a running job.
     pub readings: mpsc::Receiver<M>,
     pub signals: mpsc::Receiver<Signal>,
     /// Events of a launched command.
     pub messages: mpsc::Receiver<M>,
-    /// The terminal has not yet taken the last frame.
+    /// The terminal has not yet accepted the last frame.
     pub blocked: watch::Receiver<bool>,
     /// Quit after this time.
     pub span: Option<Duration>,
@@ -33,19 +33,19 @@ pub(crate) struct Io<K, M, P> {
     pub perform: P,
 }
 
-/// What the loop shows: how it changes, and how it is drawn.
+/// A screen that the loop runs: how events change it, and how it is drawn.
 pub(crate) trait Shown {
-    /// What it learns from its threads.
+    /// An event from one of the screen's threads.
     type Message;
 
     fn input(&mut self, input: Input) -> Vec<Effect>;
     fn signal(&mut self, signal: Signal) -> Vec<Effect>;
     fn message(&mut self, message: Self::Message) -> Vec<Effect>;
 
-    /// Called when signals are handled, before the terminal is used.
+    /// Called after the signal handlers are set and before the terminal is opened.
     fn opens(&mut self) {}
 
-    /// Returns when it has to be drawn next although nothing happens, as time since the loop began.
+    /// Returns when a frame is due even without an event, as time since the loop began; `None` = never.
     fn due(&mut self) -> Option<Duration>;
 
     /// Draws a frame at this time since the loop began.
@@ -57,7 +57,7 @@ pub(crate) trait Shown {
     /// Runs until the user, a signal, the span or the terminal ends it.
     ///
     /// # Errors
-    /// Returns an error if the terminal is there but cannot be drawn on.
+    /// Returns an error if drawing fails although the terminal still exists.
     async fn run<B, K, P>(
         &mut self,
         terminal: &mut Terminal<B>,
@@ -69,7 +69,7 @@ pub(crate) trait Shown {
         K: Stream<Item = std::io::Result<Input>> + Unpin,
         P: FnMut(Effect) -> std::io::Result<()>,
     {
-        // Pending frames: while the terminal is blocked, they are merged into one.
+        // Whether a frame is pending. While the terminal is blocked, pending frames are merged into one.
         let (mut draw, mut restart) = (true, false);
         let (tell, mut saved) = mpsc::channel(1);
         let began = tokio::time::Instant::now();

@@ -18,7 +18,7 @@ use crate::report::Report;
 use crate::ui::{self, Notice, picture};
 use crate::verdict::assess;
 
-/// Number of names that are tried if several screens are saved in the same second.
+/// Maximum number of names that are tried if several screens are saved in the same second.
 const TRIES: u32 = 100;
 
 /// The contents of the two files.
@@ -105,7 +105,7 @@ fn write_as(saved: &Saved, folder: &Path, now: SystemTime) -> io::Result<String>
             .write_all(saved.picture.as_bytes())
             .and_then(|()| report.write_all(saved.report.as_bytes()));
         if written.is_err() {
-            // Half a file is of no use, and takes room where there is none.
+            // A partial file is of no use, and the disk may be full.
             for ending in ["svg", "md"] {
                 let _ = std::fs::remove_file(folder.join(format!("{name}.{ending}")));
             }

@@ -11,13 +11,13 @@ use crate::verdict::Kind;
 /// How long lines are reserved after they were last used.
 const RESERVED_FOR: Duration = Duration::from_secs(30);
 
-/// The lines of one kind of verdict on one size of screen.
+/// The lines reserved for one kind of verdict on one size of screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct StickyHeight {
     screen: Rect,
     kind: Option<Kind>,
     lines: u16,
-    /// When all of them were last needed, and the most that were needed since.
+    /// When all reserved lines were last needed, and the most lines needed since then.
     at: Duration,
     since: u16,
 }
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn reserved_lines_expire() {
         let once = kept([6, 4, 5, 4].into_iter().chain([4; 100]));
-        // First the most needed since, later the current need.
+        // When the six lines expire, the most lines needed since then are reserved; later, the current need.
         assert_eq!((once[30], once[31], once[61], once[62]), (6, 5, 5, 4));
     }
 

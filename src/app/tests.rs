@@ -272,7 +272,7 @@ async fn a_paused_screen_stays_and_then_catches_up() {
     assert_eq!(window, Some(5.0));
 }
 
-/// An app that has watched a job for this many seconds: at first it waits for data, later it does not.
+/// Returns an app that has watched the job of [`turning`] for this many seconds.
 fn watched(seconds: u32) -> App {
     let mut app = app();
     for at in 0..=seconds {
@@ -281,7 +281,7 @@ fn watched(seconds: u32) -> App {
     app
 }
 
-/// A job that never waits from the 30th second on.
+/// Returns a sample of a job that waits for data at first, but never from the 30th second on.
 fn turning(at: u32) -> Sample {
     let mut sample = training(f64::from(at));
     let rank = &mut sample.job.as_mut().expect("it trains").ranks[0];
@@ -372,7 +372,7 @@ fn looking_back_in_the_first_seconds_shows_figures() {
     assert_eq!(view.past.map(|past| past.at.since_start.as_secs()), Some(1));
     let job = view.latest.and_then(|rates| rates.job.as_ref());
     assert!(job.is_some_and(|job| job.ranks[0].wait.is_some()));
-    // There is nothing farther back.
+    // There is no earlier moment.
     assert_eq!(app.act(Action::StepBack), []);
 }
 
@@ -441,7 +441,7 @@ fn zoom_keys_change_what_is_shown_and_stop_at_the_ends() {
     while app.act(Action::ZoomOut) == [Effect::Draw] {}
     shows(&app, "all 3 min ");
 
-    // A span longer than the history is neither named nor given room, whatever was chosen.
+    // While the history is shorter than the span, it fills the width, and the title names its length.
     let mut app = watched(20);
     app.drawn = screen;
     shows(&app, "last 20 s ");
@@ -508,7 +508,7 @@ async fn a_chosen_job_can_be_left_for_the_list() {
         script.typed("?");
         script.key(KeyCode::Esc);
         script.key(KeyCode::Esc);
-        // The job is judged anew. Until that is done, the list keeps what was known of it.
+        // The job is being judged anew. Until there is a verdict, the list keeps the job's old figures.
         send(warming_up).await;
         script.sample(jobs([7, 8])).await;
     })
@@ -921,7 +921,7 @@ async fn typed_text_filters_workers_and_triggers_no_action() {
         }
         script.typed("/1");
         script.key(KeyCode::Enter);
-        // Now it is an action again.
+        // After typing, a letter is an action again.
         script.typed("O");
     })
     .await;

@@ -5,7 +5,7 @@ use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModif
 use super::{App, Effect, Event};
 
 impl App {
-    /// Applies a key to the text that is typed. `None` if the key is not part of it.
+    /// Applies a key to the text being typed. `None` if no text is being typed or the key does not edit it.
     pub(super) fn typed(&mut self, key: &KeyEvent) -> Option<Vec<Effect>> {
         let marked = self.marked();
         let filter = self.state.filter_in_use();
@@ -27,7 +27,7 @@ impl App {
         Some(vec![Effect::Draw])
     }
 
-    /// Handles a key with alt that has no action: a terminal sends the same bytes for it as for esc and the key at once.
+    /// Handles an alt key without an action as esc and then the key: a terminal sends the same bytes for both.
     pub(super) fn after_esc(&mut self, mut key: KeyEvent) -> Vec<Effect> {
         if key.kind == KeyEventKind::Release || !key.modifiers.contains(KeyModifiers::ALT) {
             return vec![];
@@ -38,15 +38,15 @@ impl App {
         keys.concat()
     }
 
-    /// Adds what was pasted to the text that is typed. Elsewhere it does nothing: its letters are not meant as keys.
+    /// Adds pasted text to the text being typed. If none is being typed, ignores it: its letters are not meant as keys.
     pub(super) fn pasted(&mut self, text: &str) -> Vec<Effect> {
         let keys = text.chars().map(|letter| KeyCode::Char(letter).into());
         let effects = keys.filter_map(|key| self.typed(&key)).flatten();
         effects.collect()
     }
 
-    /// Handles ctrl-c while pipetop asks what to do with the command: as in a terminal, the command ends. `None` for any
-    /// other key, or if that question is not open.
+    /// Handles ctrl-c while pipetop asks what to do with the command: as in a terminal, the command ends. `None` for
+    /// any other key, or if the question is not open.
     pub(super) fn interrupted(&mut self, key: &KeyEvent) -> Option<Vec<Effect>> {
         let interrupts = key.kind == KeyEventKind::Press
             && key.modifiers == KeyModifiers::CONTROL

@@ -45,13 +45,13 @@ pub struct Setup {
     pub config: Config,
     /// The span that the verdict covers.
     pub window: Duration,
-    /// Describes what is looked for while there is no job.
+    /// Describes the job that pipetop looks for while there is none.
     pub wanted: String,
     /// Quit after this time.
     pub span: Option<Duration>,
     /// The watched command, if pipetop launched it.
     pub launch: Option<Launch>,
-    /// Shown in place of the key hints; any key quits.
+    /// A tour's text, shown above the panels; any key then closes the screen.
     pub caption: Option<String>,
 }
 
@@ -66,14 +66,14 @@ pub struct Launch {
     pub each: Box<dyn FnMut(&Sample) + Send>,
 }
 
-/// What remains after the screen is closed.
+/// The state of the app after the screen was closed.
 #[derive(Debug)]
 pub struct AppOutcome {
     /// The kind of the last verdict. `None` if there was none.
     pub kind: Option<Kind>,
     /// That verdict in one line. `None` if there was no job.
     pub verdict: Option<String>,
-    /// The user has quit, rather than moved on.
+    /// The user, or a signal, has ended a tour instead of moving on to the next job.
     #[cfg_attr(
         not(any(feature = "lab", feature = "testing")),
         expect(dead_code, reason = "only a tour moves on")
@@ -126,7 +126,7 @@ pub fn watch(setup: Setup) -> anyhow::Result<AppOutcome> {
         (each, command) = (Some(launch.each), Some(launch.handle));
         event_thread = Some(forward_events(launch.log, launch.events, sender)?);
     }
-    // One slot: a screen that cannot keep up gets no queue of old samples. What it misses is in the next sample, too.
+    // One slot: old samples do not queue up for a screen that cannot keep up. The next sample covers a dropped one.
     let (send, readings) = mpsc::channel(1);
     let sampler = Sampler::start(setup.options, setup.job, move |sample| {
         if let Some(each) = &mut each {
@@ -196,7 +196,7 @@ struct JobList {
 impl JobList {
     fn watch(&mut self, all: bool) {
         if !all {
-            // Stopping its threads one after the other takes time that the keys should not wait for.
+            // Stopping the search's threads one after the other takes time, for which keys should not wait.
             let search = self.search.take();
             std::thread::spawn(move || drop(search));
         } else if self.search.is_none() {
@@ -212,8 +212,8 @@ impl JobList {
     }
 }
 
-/// Runs the loop on the real terminal, which is restored at the end. `perform` carries out the effects that are not on
-/// the terminal.
+/// Runs the loop on the real terminal, which is restored at the end. `perform` carries out the effects that do not
+/// concern the terminal.
 pub(crate) fn on_terminal<S: Shown>(
     shown: &mut S,
     readings: mpsc::Receiver<S::Message>,
@@ -248,7 +248,7 @@ pub(crate) fn on_terminal<S: Shown>(
 
 type EventThread = JoinHandle<(Log, std::sync::mpsc::Receiver<SupervisorEvent>)>;
 
-/// Sends the loop the output of a launched command and its end, until the loop is gone.
+/// Starts a thread that sends the output and the events of a launched command to the loop until the loop is gone.
 fn forward_events(
     mut log: Log,
     events: std::sync::mpsc::Receiver<SupervisorEvent>,
@@ -261,7 +261,7 @@ fn forward_events(
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            // Output is sent before the end of the command. A file that cannot be read has nothing to show.
+            // Output is sent before the end of the command. If the file cannot be read, there is nothing to show.
             let _ = log.read_new(|bytes| {
                 let printed = Heard::Printed(bytes.to_vec());
                 let sent = sender.blocking_send(printed);
@@ -277,12 +277,12 @@ fn forward_events(
     spawn("log", forward_events)
 }
 
-/// Where keys are sent: the screen that was opened last.
+/// Receives the keys: the screen that was opened last.
 static KEY_RECEIVER: Mutex<Option<mpsc::Sender<std::io::Result<Event>>>> = Mutex::new(None);
 
-/// Returns the keys as they arrive. They are read by a separate thread: on a terminal that was hung up, a read of
-/// crossterm 0.29 never returns, which must not keep the loop from ending. One thread serves all screens that are
-/// opened one after the other: the thread of an earlier screen would take a key from the next.
+/// Returns the keys as they arrive. A separate thread reads them: on a terminal that was hung up, a read by crossterm
+/// 0.29 never returns, and the loop must be able to end nevertheless. One thread serves all screens that are opened one
+/// after the other: with a thread for each, an earlier screen's thread would take a key from the next screen.
 fn keys() -> std::io::Result<impl Stream<Item = std::io::Result<Event>> + Unpin> {
     let (send, mut keys) = mpsc::channel(64);
     let is_read = lock(&KEY_RECEIVER).replace(send).is_some();
@@ -310,7 +310,7 @@ fn keys() -> std::io::Result<impl Stream<Item = std::io::Result<Event>> + Unpin>
     }))
 }
 
-/// Returns whether the terminal has yet to accept a frame.
+/// Returns a channel that holds whether the terminal has yet to accept a frame.
 fn blocked() -> watch::Receiver<bool> {
     let (sender, blocked) = watch::channel(false);
     terminal::on_output(move |taken| {
@@ -319,7 +319,7 @@ fn blocked() -> watch::Receiver<bool> {
     blocked
 }
 
-/// Returns the signals as they arrive, while the runtime lives.
+/// Returns a channel of signals as they arrive. It works as long as the async runtime exists.
 fn signals() -> std::io::Result<mpsc::Receiver<Signal>> {
     let (send, signals) = mpsc::channel(4);
     let kinds = [
