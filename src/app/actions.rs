@@ -51,8 +51,8 @@ impl App {
             (Action::EndCommand, Question) => self.with_launched(LaunchedCommand::end),
             (Action::Detach, Question) => self.with_launched(LaunchedCommand::detach),
             (Action::Cancel, Question) => self.with_launched(LaunchedCommand::go_on),
-            // Only the answers apply while the question is open, and only then. `PrintCommand` belongs to the fleet's
-            // screen.
+            // No other action applies while the question is open, and its answers only then. `PrintCommand` belongs to
+            // the fleet's screen.
             (_, Question) | (Action::EndCommand | Action::Detach | Action::PrintCommand, _) => {
                 vec![]
             }
