@@ -84,8 +84,8 @@ pub(super) fn of(view: &View<'_>, cells: usize) -> Option<Axis> {
     view.history.axis(end(view, seconds), seconds, cells)
 }
 
-/// Returns where the axis ends while a past moment is shown; `None` for now. The axis moves back page by page: the
-/// cursor moves over it, it does not scroll under the cursor.
+/// Returns where the axis ends while a past moment is shown; `None` for now. The axis moves back page by page, so that
+/// the cursor moves over the axis instead of the axis scrolling under it.
 fn end(view: &View<'_>, seconds: f64) -> Option<Duration> {
     let past = view.past?;
     let before = past.until.saturating_sub(past.at.since_start).as_secs_f64();
@@ -93,7 +93,7 @@ fn end(view: &View<'_>, seconds: f64) -> Option<Duration> {
         .ceil()
         .max(0.0);
     let back = Duration::try_from_secs_f64(turns * PAGE_STEP * seconds).ok()?;
-    // The first page begins where the past does, and is full if there is enough to fill it.
+    // The first page begins where the history does, and is full if there is enough history to fill it.
     let (first, _) = view.history.span()?;
     let full = Duration::try_from_secs_f64(first + seconds).ok()?;
     Some(past.until.saturating_sub(back).max(full.min(past.until)))
@@ -106,7 +106,7 @@ fn ends_ago(view: &View<'_>) -> Option<Duration> {
     Some((past.at.since_start + past.ago).saturating_sub(end))
 }
 
-/// Returns the cell of the shown moment among this many; `None` if that is simply the newest.
+/// Returns the cell of the shown moment among this many; `None` if the newest moment is shown.
 pub(super) fn cursor(view: &View<'_>, cells: usize) -> Option<usize> {
     let past = view.past.filter(|past| past.at.since_start < past.until)?;
     view.history.cell(&of(view, cells)?, past.at.since_start)
@@ -124,7 +124,7 @@ const FINER: f64 = 10.0;
 
 /// Returns the end of the axis at ten times the resolution, up to the newest reading or the shown moment. Its cells are
 /// shorter than a reading unless much of the past is shown. They can then be filled from polls only, so the lens is no
-/// longer than the polled time, given as its start and end.
+/// longer than the polled time, whose start and end `polled` holds.
 pub(super) fn lens(view: &View<'_>, cells: usize, polled: (f64, f64)) -> Option<Axis> {
     let seconds = match view.state.zoom {
         Zoom::Automatic => automatic(view, view.screen),

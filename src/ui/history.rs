@@ -1,4 +1,4 @@
-//! The past: one or more lines per figure, from the left edge, one cell per interval. Once full, it scrolls.
+//! The history panel: figures on the time axis that all panels share, each in one or more lines.
 
 mod series;
 
@@ -19,12 +19,12 @@ use crate::units::{Share, whole};
 use series::HistorySeries;
 pub(super) use series::{disk_read, gpu_util, past, relative_to_max};
 
-/// A threshold on the edge of two rows stands in the upper one.
+/// Tolerance that puts a threshold exactly between two rows into the upper one.
 const EXACT: f64 = 1e-6;
-/// What the full height of a share may stand for where it has thresholds.
+/// Shares that the full height may stand for, for a figure with thresholds.
 const TOPS: [f64; 3] = [0.25, 0.5, 1.0];
 
-/// Share of its full height up to which a figure without thresholds is low.
+/// Share of the full height up to which a figure without thresholds counts as low.
 const LOW: f64 = 0.03;
 
 /// Returns the number of figures.
@@ -42,7 +42,7 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     // The last line is for marks, if there is room for more than two figures.
     let marks = height >= 3 && !view.history.is_empty();
     let height = height - usize::from(marks);
-    // Room that is left belongs to what is known.
+    // If not all figures fit, the known ones take precedence.
     series.sort_by_key(HistorySeries::is_unknown);
     series.truncate(height);
     if series.is_empty() {
@@ -56,7 +56,7 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     let tall = (count - flats).max(1);
     let room = height.saturating_sub(air * (count - 1));
     let rows = (room.saturating_sub(flats) / tall).max(1);
-    // What is left over goes to the first figures.
+    // Leftover lines go to the first figures.
     let mut left = room.saturating_sub(rows * tall + flats);
     let mut lines: Vec<_> = series
         .iter()
@@ -101,20 +101,21 @@ pub(super) fn reads(view: &View<'_>, width: u16) -> bool {
     !is_flat(&disk_read(view, cells).0)
 }
 
-/// It was never known to be more than 0.
+/// Whether no known value is above 0.
 fn is_flat(values: &[Option<f64>]) -> bool {
     values.iter().flatten().all(|value| *value <= 0.0)
 }
 
 impl HistorySeries {
-    /// Whether it was always next to nothing, so that several lines would show no more than one.
+    /// Whether the figure was always close to 0 (with thresholds: 0), so that several lines would show no more than
+    /// one.
     fn is_low(&self) -> bool {
         let most = if self.thresholds.is_empty() { LOW } else { 0.0 };
         self.values.iter().flatten().all(|value| *value <= most)
     }
 
-    /// Returns what the full height of this many rows stands for: the maximum, or, for a figure with thresholds, a lower
-    /// share, so that the thresholds are further apart.
+    /// Returns what the full height of this many rows stands for: the maximum, or, for a figure with thresholds, a
+    /// lower share, which moves the thresholds further apart.
     fn top(&self, rows: usize) -> (f64, String) {
         let most = self.values.iter().flatten().copied().fold(0.0, f64::max);
         let mut tops = TOPS
@@ -140,13 +141,13 @@ impl HistorySeries {
             .map(|value| value.map(|value| value / full))
             .collect();
         let picture = sparkline(view.glyphs(), &values, cells, rows);
-        // Nothing is no news.
+        // A figure that was always 0 needs no attention.
         let paint = if is_flat(&self.values) {
             Dim
         } else {
             self.paint
         };
-        // The share whose light line stands in this row, the lowest row being 0.
+        // The highest threshold whose light line is in this row; row 0 is the lowest.
         let threshold = |level: usize| {
             let height = full / rows as f64;
             let row = level as f64 * height..(level + 1) as f64 * height;
@@ -190,8 +191,8 @@ impl HistorySeries {
     }
 }
 
-/// Fills the remaining lines of a panel with a graph; the full height stands for `top`. Draws nothing in a single line,
-/// which would show too little.
+/// Fills the remaining lines of a panel with a graph; the full height stands for `top`. Draws nothing if all values are
+/// 0, or in a single line, which would show too little.
 pub(super) fn graph(
     view: &View<'_>,
     paint: Role,
@@ -295,7 +296,7 @@ fn sparkline(glyphs: &Glyphs, values: &[Option<f64>], cells: usize, rows: usize)
     picture
 }
 
-/// Returns the text of each cell in one of its lines; line 0 is the top.
+/// Returns the text of each cell in one line of the picture; line 0 is the top.
 fn texts(picture: &Buffer, line: usize) -> Vec<&str> {
     let width = usize::from(picture.area.width);
     let mut lines = picture.content.chunks(width.max(1));

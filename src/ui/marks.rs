@@ -1,4 +1,4 @@
-//! The line below the history: how long ago, the marks, and the text of the marks under the cursor.
+//! The line below the history: how long ago each part was, the marks, and the text of the marks under the cursor.
 
 use ratatui::text::Line;
 
@@ -66,8 +66,8 @@ pub(super) fn words(view: &View<'_>, cells: usize) -> String {
     words.join("; ")
 }
 
-/// Returns the marks of each cell, the most important first. Of two kinds in a cell, as an epoch that begins after a
-/// checkpoint, the less important moves to the next cell if that is free.
+/// Returns the marks of each cell, the most important first. If a cell has marks of two kinds, such as an epoch that
+/// begins after a checkpoint, the less important kind moves to the next cell if that is free.
 fn placed<'a>(view: &View<'a>, axis: &Axis, cells: usize) -> Vec<Vec<&'a Mark>> {
     let mut placed: Vec<Vec<&Mark>> = vec![Vec::new(); cells];
     for mark in view.history.marks().between(axis.from(), axis.to()) {
@@ -125,7 +125,7 @@ pub(super) fn line(
     row.line()
 }
 
-/// Returns the colour of a mark: that of trouble only for an end.
+/// Returns the colour of a mark; only the end of the job or of a worker has the colour of trouble.
 pub(super) fn paint(kind: MarkKind) -> Role {
     match kind {
         MarkKind::JobEnd | MarkKind::Worker => Trouble,

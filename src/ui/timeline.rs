@@ -1,7 +1,8 @@
 //! The newest seconds, poll by poll: a row for each worker, for the queue, the trainer and each GPU.
 //!
 //! Draws the last tenth of the time that the other panels show at ten times the resolution, so that single batches and
-//! waits are visible. What is older than the kept polls comes from the history, if a cell is no shorter than a reading.
+//! waits are visible. Cells older than the kept polls are filled from the history if a cell is at least as long as a
+//! reading.
 
 mod cells;
 mod rows;
@@ -25,12 +26,12 @@ use rows::{
 const GPUS: usize = 16;
 /// A worker is marked as slow if its batches take more than this many times the median.
 const SLOW_RATIO: f64 = 2.0;
-/// A share of the time without a pause that a poll would see.
+/// The busy share of a worker without a pause that polls would see.
 const BUSY: f64 = 0.9;
-/// A worker that is idle for more of the time than this holds up nobody, however long its batches take.
+/// A worker with a higher idle share holds up no other worker, however long its batches take.
 const IDLE: f64 = 0.5;
 
-/// Returns how many lines it could fill; 0 if nothing was polled.
+/// Returns how many lines the timeline could fill. If nothing was polled: 0, or 1 while the panel is focused.
 pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
     let seen = view
         .rank()
@@ -45,7 +46,7 @@ pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
     count(workers + queues + 1 + device + view.gpus().len().min(GPUS))
 }
 
-/// Whether it is shown on the page of all panels.
+/// Whether the timeline is shown on the page of all panels.
 pub(super) fn is_on_main_page(view: &View<'_>) -> bool {
     wanted(view, 0) > 1
         && (layout::shows_timeline(view.screen) || view.state.focus == Panel::Timeline)
@@ -83,7 +84,7 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     Content::new(&name, &remark, lines)
 }
 
-/// Returns the meaning of its signs and the duration of a cell, if there is room.
+/// Returns the duration of a cell and, if there is room, the meaning of the signs.
 fn remark(view: &View<'_>, width: u16, scale: Option<&Scale>) -> String {
     let Some(scale) = scale else {
         return String::new();
@@ -163,7 +164,7 @@ fn scale(view: &View<'_>, room: usize) -> Option<Scale> {
     })
 }
 
-/// Returns the rows from the top, and the text on how many workers are left out.
+/// Returns the rows from the top. An `Err` is the line that says how many workers are left out.
 fn rows(
     view: &View<'_>,
     rank: &RankRates,
@@ -202,7 +203,7 @@ fn rows(
     };
     let part = panel::window(workers.len(), slots, view.scroll_of(Panel::Timeline));
     if part.len() < workers.len() {
-        // Those that hold up the others are always shown, then those of the loader that the other panels are of.
+        // Workers that hold up the others come first, then those of the loader that the other panels are about.
         let main = view.loader().map(|loader| loader.id);
         workers.sort_by_key(|(loader, _, slow)| (!slow, Some(loader.id) != main));
     }
@@ -221,14 +222,14 @@ fn rows(
     rows
 }
 
-/// The loaders whose queues have a row.
+/// Returns the loaders whose queues have a row.
 fn queues<'a>(loaders: &[&'a LoaderRates]) -> impl Iterator<Item = &'a LoaderRates> {
     let alone = loaders.len() == 1;
     let loaders = loaders.iter().copied();
     loaders.filter(move |loader| alone || !loader.workers.is_empty())
 }
 
-/// Those of all loaders, and whether each holds up the others of its own.
+/// Returns the workers of all loaders, each with whether it holds up the other workers of its loader.
 fn workers<'a>(loaders: &[&'a LoaderRates]) -> Vec<(&'a LoaderRates, &'a WorkerRates, bool)> {
     let of = |loader: &&'a LoaderRates| {
         let (loader, slow) = (*loader, slow(&loader.workers));
@@ -238,8 +239,9 @@ fn workers<'a>(loaders: &[&'a LoaderRates]) -> Vec<(&'a LoaderRates, &'a WorkerR
     loaders.iter().flat_map(of).collect()
 }
 
-/// Whose batches take far longer than the others' do, unless it is idle for much of the time. In a time in which it ended none, it was busy while the others
-/// mostly had nothing to do.
+/// Returns a function that says whether a worker holds up the others: its batches take far longer than those of the
+/// median worker. A worker without a finished batch is slow if it was busy all the time, and more than twice as busy as
+/// the median worker. A worker that is idle for much of the time is never slow.
 pub(super) fn slow(workers: &[WorkerRates]) -> impl Fn(&WorkerRates) -> bool + use<> {
     let median = |figure: fn(&WorkerRates) -> Option<f64>| {
         let known = sorted(workers.iter().filter_map(figure));

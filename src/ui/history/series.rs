@@ -15,11 +15,11 @@ pub(super) struct HistorySeries {
     pub(super) now: String,
     /// What the full height stands for, in words.
     pub(super) top: String,
-    /// Shares at which a light line stands, lowest first.
+    /// Shares at which a light line is drawn, lowest first.
     pub(super) thresholds: &'static [f64],
 }
 
-/// From slight to data-bound, as verdicts take a wait.
+/// The thresholds of a slight, a moderate and a high level in verdicts.
 const WAITS: &[f64] = &[0.05, 0.1, 0.2];
 
 impl HistorySeries {
@@ -89,7 +89,7 @@ pub(super) fn all(view: &View<'_>, cells: usize) -> Vec<HistorySeries> {
         (Some(cores), Some(cpus)) => format!("{cores:.1} of {cpus}"),
         _ => format::UNKNOWN.to_owned(),
     };
-    // Of many CPUs a job may use few.
+    // A job may use only a few of many CPUs, so the full height is the most that it used, rounded up.
     let (values, most) = relative_to_max(past(view, cells, |point| point.cpu_cores.get()));
     let full = most.ceil();
     let values = values.into_iter().map(|part| Some(part? * most / full));
@@ -104,13 +104,13 @@ pub(super) fn all(view: &View<'_>, cells: usize) -> Vec<HistorySeries> {
     series
 }
 
-/// CPUs that the job may use; where that is unknown, those of the machine.
+/// Returns the number of CPUs that the job may use; if that is unknown, the number of CPUs of the machine.
 fn cpus_of_job(rates: &Rates) -> Option<u32> {
     let allowed = rates.job.as_ref().and_then(|job| job.cpus_allowed);
     allowed.or(Some(rates.host.cpus)).filter(|cpus| *cpus > 0)
 }
 
-/// A figure over the time that is shown, in so many cells.
+/// Returns the mean of a figure in each cell of the shown time.
 pub(in crate::ui) fn past(
     view: &View<'_>,
     cells: usize,
@@ -119,18 +119,19 @@ pub(in crate::ui) fn past(
     axis::of(view, cells).map_or_else(Vec::new, |axis| view.history.means(&axis, pick))
 }
 
-/// Utilisation of the GPU at this place, 0 to 1.
+/// Returns the utilisation of the GPU at this place, 0 to 1.
 pub(in crate::ui) fn gpu_util(point: &Point, place: usize) -> Option<f64> {
     Some(point.gpus.get(place)?.util_percent.get()? / 100.0)
 }
 
-/// What the job read from disks, as parts of the most that it read in a cell, and that in bytes per second.
+/// Returns what the job read from disks in each cell, as parts of the maximum of all cells, and that maximum in bytes
+/// per second.
 pub(in crate::ui) fn disk_read(view: &View<'_>, cells: usize) -> (Vec<Option<f64>>, f64) {
     let values = past(view, cells, |point| point.disk_read.get());
     relative_to_max(values)
 }
 
-/// Values as parts of the highest, and that, which is 1 at least.
+/// Returns the values as parts of the highest value, and that value, which is at least 1.
 pub(in crate::ui) fn relative_to_max(values: Vec<Option<f64>>) -> (Vec<Option<f64>>, f64) {
     let most = values.iter().flatten().copied().fold(1.0, f64::max);
     let parts = values.into_iter().map(|value| Some(value? / most));

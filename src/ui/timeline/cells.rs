@@ -12,12 +12,12 @@ const MIN_BATCH_CELLS: f64 = 3.0;
 /// What a cell shows of the trainer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum TrainerCell {
-    /// The share of the cell in which it was not in the loader, and the worker that made its batch, if known.
+    /// The share of the cell in which the trainer was not in the loader, and the worker that made its batch, if known.
     Stepping {
         share: f64,
         worker: Option<u32>,
     },
-    /// In no function of its program.
+    /// The trainer was in an event loop, in no function of its program.
     Idle,
     Stopped,
 }
@@ -38,7 +38,7 @@ fn of_cell<T>(slots: &[Option<T>], first: u64, (from, to): (f64, f64)) -> &[Opti
     &slots[begin..end]
 }
 
-/// Returns what was seen for most of each cell; marked as a bound only if nothing in the cell was polled.
+/// Returns the most frequent state in each cell, marked as a bound only if nothing in the cell was polled.
 pub(super) fn most_frequent<T: Copy + PartialEq>(
     slots: &[Option<Slot<T>>],
     first: u64,
@@ -54,7 +54,7 @@ pub(super) fn most_frequent<T: Copy + PartialEq>(
                 None => counted.push((slot.what, 1)),
             }
         }
-        // If two are equally frequent, the first one.
+        // If two states are equally frequent, the first one.
         let most = counted.iter().rev().max_by_key(|(_, count)| *count);
         most.map(|&(what, _)| Slot { what, bound })
     };
@@ -93,8 +93,8 @@ pub(super) fn mean(
     cells.iter().map(of).collect()
 }
 
-/// Returns steps and waits. Between the first and the last completed wait, they come from the waits; elsewhere from the
-/// polls. `worker_of` returns the worker that made a batch.
+/// Returns what the trainer did in each cell. Between the first and the last completed wait, this comes from the waits;
+/// elsewhere, and where waits may have been lost, from the polls. `worker_of` returns the worker that made a batch.
 pub(super) fn trainer(
     slots: &[Option<Slot<TrainerNow>>],
     first: u64,
@@ -121,7 +121,7 @@ pub(super) fn trainer(
             let inside = waits[next..].iter();
             inside.take_while(|wait| seconds(wait.from) < to)
         };
-        // Between waits that are far apart, others may have been lost.
+        // Between two waits that are far apart, other waits may have been lost.
         let exact = known.is_some_and(|(begin, end)| begin <= from && to <= end)
             && (inside().next().is_some() || batch_at(waits, f64::midpoint(from, to)).is_some());
         let share = if exact {
@@ -147,7 +147,7 @@ pub(super) fn trainer(
     cells.iter().map(of).collect()
 }
 
-/// What the trainer did at a moment: it waited for a batch, or had it.
+/// What the trainer did at a moment: it waited for this batch, or was in the step with it.
 pub(super) struct AtCursor {
     pub(super) batch: u64,
     pub(super) waited: f64,
@@ -158,7 +158,7 @@ pub(super) struct AtCursor {
 pub(super) fn at_cursor(waits: &[Wait], at: f64) -> Option<AtCursor> {
     let next = waits.partition_point(|wait| wait.to.as_secs_f64() <= at);
     let waiting = waits.get(next).filter(|wait| wait.from.as_secs_f64() <= at);
-    // Between waits for batches that are not neighbours, others were lost.
+    // If the waits before and after are not for consecutive batches, the waits between them were lost.
     let stepping = || batch_at(waits, at).and(waits[..next].last());
     let wait = waiting.or_else(stepping)?;
     Some(AtCursor {
@@ -168,8 +168,8 @@ pub(super) fn at_cursor(waits: &[Wait], at: f64) -> Option<AtCursor> {
     })
 }
 
-/// Returns the batch of the step under way at this moment, or of the one before a wait. Known only if the waits before
-/// and after it are for neighbouring batches.
+/// Returns the batch of the step under way at this moment; during a wait, of the step before it. Known only if the
+/// waits before and after that step are for consecutive batches.
 fn batch_at(waits: &[Wait], at: f64) -> Option<u64> {
     let next = waits.partition_point(|wait| wait.to.as_secs_f64() <= at);
     let before = waits[..next].last()?.batch?;
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(at(0.03), Some((4, 60.0, true)));
         assert_eq!(at(0.08), Some((4, 60.0, false)));
         assert_eq!(at(0.11), Some((5, 30.0, true)));
-        // Waits between these were lost, and none follows.
+        // The waits between batches 5 and 9 were lost, and no wait follows the last one.
         assert_eq!((at(0.5), at(2.0)), (None, None));
     }
 

@@ -24,7 +24,7 @@ pub(super) struct TimelineRow {
     hue: Style,
     pub(super) cells: Vec<(Style, &'static str)>,
     figure: (Role, String),
-    /// Shown if nothing is known: the reason.
+    /// The reason that is shown if nothing is known.
     why: &'static str,
 }
 
@@ -40,8 +40,8 @@ pub(super) struct Scale {
     pub(super) coarse: bool,
 }
 
-/// Returns colour and sign of a worker's state; `None` = the worker's own hue. Each change of colour costs a slow link
-/// as much as four cells.
+/// Returns colour and sign of a worker's state; `None` = the worker's own hue. Few states have a colour of their own:
+/// on a slow link, each change of colour costs as much as four cells.
 pub(super) fn sign(view: &View<'_>, now: WorkerNow) -> (Option<Role>, &'static str) {
     match doing(now, view.glyphs()) {
         (Unknown, ..) => (Some(Unknown), view.glyphs().gap),
@@ -76,7 +76,7 @@ pub(super) fn worker_row(
         };
         let (paint, sign) = sign(view, what);
         let style = paint.map_or(hue, |paint| view.config.theme.style(paint));
-        // Without a sign, a batch directly after another would look like the same one.
+        // Without this sign, two batches without a pause between them would look like one.
         let begins = begins.contains(&place) && place > 0 && works(states[place - 1]);
         let sign = if begins && works(*state) {
             view.glyphs().begin
@@ -188,8 +188,9 @@ pub(super) fn trainer(view: &View<'_>, rank: &RankRates, scale: &Scale) -> Timel
     }
 }
 
-/// Which worker makes a batch: known where batches are handed out in turn, taken in order, and counted over the whole time. A
-/// `DataLoader` begins with its first worker in each epoch. Not where several loaders take turns.
+/// Returns a function that says which worker makes a batch. This is known if there is a single loader that hands out
+/// batches in turn and delivers them in order, and if batches are counted over the whole time. A `DataLoader` begins
+/// with its first worker in each epoch, so its worker is known only during the first.
 pub(super) fn worker_of<'a>(view: &View<'a>) -> impl Fn(u64) -> Option<u32> + use<'a> {
     let alone = view.loaders().len() == 1;
     let loader = view.loader().filter(|loader| {
@@ -228,7 +229,7 @@ pub(super) fn device_row(view: &View<'_>, scale: &Scale) -> Option<TimelineRow> 
 }
 
 impl TimelineRow {
-    /// Returns a row of bars, whose heights are these shares.
+    /// Returns a row of bars whose heights are these shares.
     fn of_shares(
         view: &View<'_>,
         name: String,
