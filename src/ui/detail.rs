@@ -41,7 +41,7 @@ fn parts(area: Rect) -> [Rect; 4] {
     [top, sentence, last, body]
 }
 
-/// Draws the page of the focused panel; one without a page shows what `same` returns, on more lines.
+/// Draws the page of the focused panel; a panel without a page shows what `same` returns, on more lines.
 pub(super) fn draw(
     view: &View<'_>,
     frame: &mut Frame<'_>,
@@ -81,7 +81,7 @@ pub(super) fn end(view: &View<'_>) -> Option<usize> {
     ))
 }
 
-/// Returns the same for a page of this content.
+/// Returns the first visible line of a page with this content when it is scrolled to its end.
 pub(super) fn end_of_page(
     view: &View<'_>,
     body: Rect,
@@ -103,7 +103,7 @@ fn room(body: Rect, border: BorderStyle) -> (u16, usize) {
     (body.width.saturating_sub(sides), height.into())
 }
 
-/// Draws as many lines of a page as fit, and shows which ones these are.
+/// Draws as many lines of a page as fit, and says which lines these are.
 pub(super) fn page(
     view: &View<'_>,
     frame: &mut Frame<'_>,

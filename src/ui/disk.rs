@@ -130,12 +130,12 @@ fn job_line(job: &JobRates, mut row: LineBuilder<'_>) -> Line<'static> {
     row.line()
 }
 
-/// What each reads, where that is known.
+/// Returns what each worker reads, in bytes per second, if that is known.
 fn read(workers: &[WorkerRates]) -> impl Iterator<Item = f64> {
     workers.iter().filter_map(|worker| Some(worker.read?.0))
 }
 
-/// `workers  53 MB/s each`, `worker  53 MB/s`, or from least to most where they differ.
+/// Draws `workers  53 MB/s each` or `worker  53 MB/s`, and the lowest and highest rate if they differ.
 fn workers_line(workers: &[WorkerRates], mut row: LineBuilder<'_>) -> Option<Line<'static>> {
     let rates = sorted(read(workers));
     let (low, high) = (*rates.first()?, *rates.last()?);

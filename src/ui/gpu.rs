@@ -1,5 +1,5 @@
-//! The GPUs: a block of lines for one, a line each for several. Above them the device that the job reports, if it is
-//! none of these.
+//! The GPUs: a block of lines for one, a line each for several. Above them the device that the job reports, unless it
+//! is one of these.
 //!
 //! While the panel is focused, a single GPU's block also lists what is unknown and why, and of several GPUs the marked
 //! one is shown in full if there is room.
@@ -120,7 +120,7 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     Content::new(&name, &view.span(), reported)
 }
 
-/// Returns all that is known of the GPU at this place, with the device that the job reports above it; without a GPU, the
+/// Returns all that is known of the GPU at this place, below the device that the job reports; without a GPU, the
 /// reason. For the page of details.
 pub(super) fn whole(view: &View<'_>, place: usize, width: u16) -> Vec<Line<'static>> {
     let reported = reported(view, width, BorderStyle::Boxed);
@@ -132,14 +132,14 @@ pub(super) fn whole(view: &View<'_>, place: usize, width: u16) -> Vec<Line<'stat
     panel::stacked([reported, own])
 }
 
-/// The place of the GPU that is marked; `None` while this panel does not have the keys.
+/// Returns the place of the marked GPU; `None` while the panel is not focused.
 fn picked(view: &View<'_>) -> Option<usize> {
     let last = view.gpus().len().saturating_sub(1);
     (view.state.focus == Panel::Gpu).then_some(view.state.gpu.min(last))
 }
 
-/// Returns one line per GPU, as many as fit. With less room than GPUs, starts with the job's own, or with the place that
-/// was scrolled to.
+/// Returns one line per GPU, as many as fit. If not all GPUs fit, starts with the job's own, or with the one that was
+/// scrolled to.
 fn list(
     view: &View<'_>,
     gpus: &[GpuRates],

@@ -62,8 +62,8 @@ fn shown(view: &View<'_>) -> Vec<TreeLine> {
     shown
 }
 
-/// Turns a branch into lines. `above` is the guide before it and all that is below it. `last` is whether it is the last
-/// of its siblings; `None` = it is the root.
+/// Turns a branch into lines. `above` is the guide before the branch and before everything below it. `last` is whether
+/// the branch is the last of its siblings; `None` = it is the root.
 fn flatten(
     mut branch: Branch,
     above: &str,

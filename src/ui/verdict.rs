@@ -54,8 +54,8 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     Content::new("verdict", &remark, lines)
 }
 
-/// Returns the colour of the bar behind the first line of a verdict, which makes it the first thing to be seen. `None`
-/// if there is no answer yet.
+/// Returns the colour of the bar behind the first line of a verdict, which draws the eye to it. `None` if there is no
+/// answer yet.
 fn bar(verdict: &Verdict) -> Option<Role> {
     let answered = !matches!(verdict.kind, Kind::WarmingUp | Kind::Unknown);
     answered.then(|| paint(verdict))
@@ -72,7 +72,7 @@ pub(super) fn first_line(view: &View<'_>, width: u16) -> Line<'static> {
         .line()
 }
 
-/// Returns how many lines more it could fill with a large headline.
+/// Returns how many more lines the verdict could fill with a large headline.
 pub(super) fn extra_headline_lines(view: &View<'_>, width: u16) -> u16 {
     large_headline(view, width).map_or(0, |_| EXTRA_HEADLINE_LINES)
 }
@@ -130,8 +130,8 @@ pub(super) fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     lines_within(view, width, usize::MAX)
 }
 
-/// Returns the lines for which there is room. A statement is shown to its end or not at all, but evidence is cut to a line,
-/// and the first statement to the screen.
+/// Returns the lines for which there is room. A statement is shown in full or not at all, except that evidence is cut
+/// to one line, and the first statement to the room.
 fn lines_within(view: &View<'_>, width: u16, height: usize) -> Vec<Line<'static>> {
     let mut lines = vec![first_line(view, width)];
     let Some(verdict) = view.verdict else {
@@ -144,7 +144,7 @@ fn lines_within(view: &View<'_>, width: u16, height: usize) -> Vec<Line<'static>
         let mut parts = format::wrap(statement.text, room);
         let advises = statement.label == "do";
         let most = match statement.label {
-            // The page of the verdict has the evidence to its end.
+            // The page of the verdict shows the evidence in full.
             "for" | "but" => 1,
             // A line is left for the evidence.
             _ if place == 0 => left - usize::from(advises && left > 2),
@@ -157,7 +157,7 @@ fn lines_within(view: &View<'_>, width: u16, height: usize) -> Vec<Line<'static>
         if parts.len() > left {
             continue;
         }
-        // The label of the advice has the verdict's colour: after the verdict it is read first.
+        // The label of the advice has the verdict's colour: it is read next after the verdict.
         let name = if advises { paint(verdict) } else { Role::Dim };
         for (number, part) in parts.iter().enumerate() {
             let label = if number == 0 { statement.label } else { "" };
@@ -200,9 +200,9 @@ fn statements<'v>(verdict: &'v Verdict, missing: &'v [String]) -> Vec<Statement<
     all.chain(also).chain(missing).collect()
 }
 
-/// Returns what the verdict had to do without, at most two items.
+/// Returns what data the verdict lacked, at most two items.
 fn missing(view: &View<'_>, verdict: &Verdict, room: usize) -> Vec<String> {
-    // Of a job that belongs to another user little can be seen.
+    // Little can be seen of a job that belongs to another user.
     let foreign = view.job().is_some_and(|job| job.access == Tier::T0);
     let parts: Vec<(&str, &str, &str)> = if verdict.missing.is_empty() && foreign {
         let gaps = view.gaps.iter().filter(|gap| !gap.hint.is_empty());

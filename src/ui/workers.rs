@@ -1,4 +1,4 @@
-//! The loader workers: one line each, or all of them in one.
+//! The loader workers: one line each, or one line for all.
 
 pub(super) mod table;
 
@@ -38,7 +38,8 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     }
     let marked = (view.state.focus == Panel::Workers).then(|| marked(view, &order));
     let fits = order.len() < room;
-    // The mark stays in sight, with those on either side of it; before one is set, the one that holds up the others.
+    // The marked worker stays visible, with its neighbours on either side; before a worker is marked, the worker that
+    // holds up the others does.
     let slots = if fits { order.len() } else { room - 2 };
     let slow = || {
         let slow = slow(&loader.workers);
@@ -48,7 +49,7 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     let unset = view.state.worker.is_none() && view.state.sort.is_none();
     let seen = slow().filter(|_| unset).or(marked).unwrap_or(0);
     let first = seen.saturating_sub(slots / 2);
-    // Where not all fit, the last line says how many are left out.
+    // If not all workers fit, the last line says how many are left out.
     let shown = panel::window(order.len(), slots, first);
     let columns = Columns::new(view, &all, inside);
     let mut lines = vec![columns.head(view)];
@@ -96,7 +97,7 @@ fn remark(view: &View<'_>, loader: &LoaderRates, all: &[WorkerRow<'_>], found: u
     remark
 }
 
-/// Returns how many workers are busy, how many idle, and of how many neither is known.
+/// Returns how many workers are busy, how many are idle, and how many are neither: unknown, stopped or gone.
 fn states(view: &View<'_>, all: &[WorkerRow<'_>]) -> (usize, usize, usize) {
     let (mut busy, mut idle, mut other) = (0, 0, 0);
     for (_, worker) in all {
@@ -160,7 +161,7 @@ fn ordered<'a>(view: &View<'a>) -> Vec<WorkerRow<'a>> {
     order
 }
 
-/// Returns the line in place of the workers. `None` where workers are listed.
+/// Returns the text shown in place of the workers; `None` if workers are listed.
 pub(super) fn why_none(loader: &LoaderRates) -> Option<String> {
     let none = loader.workers.is_empty();
     match loader.kind {

@@ -76,10 +76,10 @@ pub(super) fn signed_bar(
     row.line()
 }
 
-/// Draws a bar in the rest of the row: this part of the longest of its kind.
+/// Draws a bar in the rest of the row; `part` is its length relative to the longest bar of its kind.
 pub(super) fn bar_of(row: &mut LineBuilder<'_>, part: f64) {
     let cells = length(Share(part), row.left());
-    // Half as high as a bar of a share: many full ones below each other would look like a wall.
+    // Half as high as the bar of a share: many bars of full height below each other would look like a wall.
     let sign = row.glyphs().bar_low;
     row.text(Text, &sign.repeat(cells));
 }

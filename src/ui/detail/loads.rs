@@ -1,4 +1,4 @@
-//! The last batches of a worker, newest first: the load time of each, with its bounds, as bars of one scale.
+//! The last batches of a worker, newest first: the load time of each, with its bounds, as bars on one scale.
 //!
 //! Where batches are delivered in order, one that took far longer than the rest holds up the others.
 

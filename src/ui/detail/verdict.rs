@@ -17,7 +17,7 @@ const LABEL: usize = 11;
 const FIGURES: usize = 18;
 /// Least width at which the table is beside the rest.
 const WIDE: u16 = 110;
-/// Most columns in use: with figures further from their label, a reader would slip into another line.
+/// Maximum width in use: if figures were further from their labels, the eye would slip into another line.
 const MAX_WIDTH: u16 = 150;
 /// Cells of the table if it is beside the rest.
 const TABLE: u16 = 48;
@@ -97,12 +97,12 @@ fn figures(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>>
     });
     let limits = verdict.workers.map(|workers| {
         let needs = workers.match_step.map(|n| format!("the step needs {n}"));
-        // Unknown of workers that use next to no CPU: it does not limit them.
+        // `None` if the workers use almost no CPU: the CPUs do not limit them.
         let allow = workers.cpu_allows.map(|n| format!("the CPUs allow {n}"));
         let known = [Some(format!("{} now", workers.now)), needs, allow];
         known.into_iter().flatten().collect::<Vec<_>>().join("; ")
     });
-    // The verdict rests on the device of the job's reports where the driver shows none; it may be a simulated one.
+    // If the driver shows no GPU, the verdict rests on the device that the job reports, which may be simulated.
     let reported = view.device().map(|device| device.name.as_deref());
     let reported = reported.or(view.gpus().is_empty().then_some(None));
     let idle = verdict.gpu_idle.map(|idle| format!("{idle} of the time"));

@@ -139,7 +139,7 @@ fn time(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>>
     lines
 }
 
-/// Returns its state at each reading, one line per state.
+/// Returns the worker's states over time, one line per state.
 fn timeline(
     view: &View<'_>,
     loader: &LoaderRates,

@@ -71,7 +71,7 @@ pub(super) fn detail(
     lines
 }
 
-/// Returns the activity from the counters, or the guess that replaces them; nothing if there is neither.
+/// Returns the activity from the counters, or the estimate that replaces them; nothing if there is neither.
 fn activity<'a>(
     view: &View<'_>,
     gpu: &GpuRates,
@@ -252,7 +252,7 @@ fn outside(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Option<Line<'static>> {
     Some(row.line())
 }
 
-/// Formats corrected errors, and whether the driver stays loaded.
+/// Formats memory errors, replaced memory, whether the driver stays loaded, and the load of encoder and decoder.
 fn health(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Option<Line<'static>> {
     let health = gpu.now.health?;
     let count = |count: Option<u64>| format::known(count);

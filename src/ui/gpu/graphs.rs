@@ -13,7 +13,7 @@ use crate::units::Share;
 
 /// Least cells at the end of a line for a useful graph.
 const MIN_GRAPH_CELLS: usize = 10;
-/// Least share of the time in which a GPU only copies that is shown.
+/// Least share of the time with copies only that is shown.
 const MIN_COPIES: f64 = 0.1;
 
 /// Draws ` 37 %  past  idle 60 %  swings every 2.0 s`.
@@ -28,7 +28,7 @@ pub(super) fn util(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) ->
     }
     let idle = idle(view, gpu, place(view, gpu)).map(|idle| format!("{idle:>5}"));
     let swing = gpu.swing.map(|swing| format!("{:.1} s", swing.period));
-    // The utilisation counts copies: they are why a GPU that is in use may run no kernel.
+    // The utilisation includes copies, so a GPU that is in use may run no kernel.
     let copies = gpu.copies_only.filter(|copies| copies.0 >= MIN_COPIES);
     let label = if copies.is_some() {
         "no kernel "
@@ -49,7 +49,7 @@ pub(super) fn util(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) ->
     )
 }
 
-/// Draws the multiprocessors with work and the bandwidth of the device memory in use, a line each.
+/// Draws the share of multiprocessors with work and the share of the device memory's bandwidth in use, a line each.
 pub(super) fn counters<'a>(
     view: &View<'_>,
     gpu: &GpuRates,

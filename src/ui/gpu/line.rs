@@ -174,7 +174,7 @@ fn items(
     items
 }
 
-/// Returns the share of time without a kernel: from the driver's history, for the judged GPU from the verdict.
+/// Returns the share of time without a kernel: from the driver's history; from the verdict for the GPU that it judges.
 pub(super) fn idle(view: &View<'_>, gpu: &GpuRates, place: usize) -> Option<Share> {
     let judged = view
         .verdict
@@ -184,7 +184,7 @@ pub(super) fn idle(view: &View<'_>, gpu: &GpuRates, place: usize) -> Option<Shar
         .or_else(|| gpu.busy.map(Share::complement))
 }
 
-/// The job uses it, and far less than most of those that it uses.
+/// Returns a function that says whether a GPU lags: the job uses it less than half as much as the median of its GPUs.
 pub(super) fn lags(gpus: &[GpuRates]) -> impl Fn(&GpuRates) -> bool + use<> {
     let used = |gpu: &GpuRates| {
         gpu.now

@@ -1,5 +1,5 @@
 //! How the time of a batch is spent, in the workers and in the trainer: bars to scale, with figures that add up as
-//! they are shown.
+//! shown.
 
 use ratatui::text::Line;
 
@@ -58,7 +58,7 @@ pub(super) fn lines(view: &View<'_>, width: u16, wide: bool, full: bool) -> Vec<
     for part in &parts {
         let (paint, word, _) = part.look;
         let share = format!(" {:>2.0} %", 100.0 * part.share);
-        // What comes and goes would push the others about.
+        // A figure that comes and goes would move the figures after it.
         if paint == Cpu || part.share >= 0.02 {
             workers.item(2, &[(paint, word), (Text, &share)]);
         }
@@ -137,7 +137,8 @@ fn time_shares(view: &View<'_>, workers: &[WorkerRates]) -> Vec<BarPart> {
     states.map(part).collect()
 }
 
-/// Returns wait and step; the step in its parts if the job reports them and its device computes for no other step.
+/// Returns wait and step; the step in its parts if the job reports them and its device is idle again at the end of each
+/// step.
 fn steps(view: &View<'_>, rank: &RankRates) -> Vec<BarPart> {
     let times = rank.step.wait_ms.zip(rank.step.step_ms);
     let Some((wait, step)) = times.filter(|(wait, step)| wait + step > 0.0) else {
@@ -219,7 +220,7 @@ fn bar(row: &mut LineBuilder<'_>, parts: &[BarPart], cells: usize) {
     row.space(cells - drawn);
 }
 
-/// Adds the load time of a batch, and what that is per batch for all workers together.
+/// Adds the load time of a batch, and that time divided by the number of workers.
 fn load(view: &View<'_>, rank: &RankRates, row: &mut LineBuilder<'_>) {
     let load = rank.step.load_ms;
     let words = format!("{:>6}", format::millis(load));
@@ -233,7 +234,7 @@ fn load(view: &View<'_>, rank: &RankRates, row: &mut LineBuilder<'_>) {
     }
 }
 
-/// A time with its name, as wide as most, so that what follows stays in its place.
+/// Adds a time with its name, padded to the width of most times, so that what follows stays in its place.
 fn time(row: &mut LineBuilder<'_>, paint: Role, name: &str, ms: Option<f64>) {
     let time = format!(" {:>6}", format::millis(ms));
     row.item(3, &[(paint, name), (Text, &time)]);

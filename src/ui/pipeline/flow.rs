@@ -14,7 +14,7 @@ use crate::ui::{View, axis, format};
 use crate::units::Share;
 use crate::verdict::Kind;
 
-/// Most boxes of the queue; a larger one is drawn to scale.
+/// Most boxes of the queue; a larger queue is drawn to scale.
 const SLOTS: u32 = 16;
 
 /// Draws workers, queue and trainer.
@@ -165,8 +165,8 @@ fn boxes(view: &View<'_>, row: &mut LineBuilder<'_>, queue: &QueueRates) {
         return;
     };
     let slots = capacity.min(SLOTS);
-    // Of the number beside them, as it is shown: the present moment of a queue that fills and empties is another one in each
-    // frame.
+    // The boxes show the same rounded mean as the number beside them: the momentary length of a queue that fills and
+    // empties would differ in each frame.
     let shown = (10.0 * queue.mean_ready).round() / 10.0;
     let full = (shown * f64::from(slots) / f64::from(capacity)).ceil();
     for slot in 0..slots {
@@ -179,8 +179,8 @@ fn boxes(view: &View<'_>, row: &mut LineBuilder<'_>, queue: &QueueRates) {
     }
 }
 
-/// Returns the style of a batch in the queue: its worker's hue if that is known. Batches are handed out in turn and taken
-/// in order, so the next one comes from worker `batches taken % workers`.
+/// Returns the style of a batch in the queue: its worker's hue if the worker is known. Batches are handed out in turn
+/// and taken in order, so the next one comes from worker `batches taken % workers`.
 fn slot_style(view: &View<'_>, slot: u32, capacity: u32) -> Style {
     let next = view.loader_now().and_then(|loader| {
         let workers = loader.settings.num_workers.filter(|count| *count > 0)?;

@@ -69,7 +69,7 @@ impl Branch {
         }
     }
 
-    /// Returns the sort figure in steps wide enough that the noise of a steady job does not change the order.
+    /// Returns the sort figure, rounded so coarsely that the noise of a steady job does not change the order.
     #[expect(clippy::cast_possible_truncation, reason = "steps of figures are few")]
     fn steps(&self, order: TreeColumn) -> Option<i64> {
         let figures = self.figures?;
@@ -253,7 +253,7 @@ impl TreeBuilder<'_> {
         self.tree.figures.get(&key).copied()
     }
 
-    /// Returns the processes without a line of their own.
+    /// Returns the processes of this kind among those read for the tree.
     fn others(&self, which: impl Fn(&ProcessSeen) -> bool) -> impl Iterator<Item = &ProcessSeen> {
         let others = self.tree.others.iter();
         others.filter(move |seen| which(seen))
@@ -323,7 +323,7 @@ impl TreeBuilder<'_> {
         threads
     }
 
-    /// Makes a branch foldable.
+    /// Makes a branch foldable if there is anything below it.
     fn fold(&self, mut branch: Branch) -> Branch {
         if !branch.below.is_empty() {
             branch.toggle = Some(Toggle::Fold(branch.node));

@@ -44,8 +44,8 @@ pub enum TreeColumn {
     Threads,
 }
 
-/// The columns that the keys sort siblings by. The first stands for the number of ranks and workers, and the PID of all
-/// others.
+/// The columns that the keys sort siblings by. The first sorts ranks and workers by their numbers, and all other
+/// processes by PID.
 const SORTED_BY: [TreeColumn; 5] = [
     TreeColumn::Pid,
     TreeColumn::Cpu,
@@ -58,7 +58,7 @@ const SORTED_BY: [TreeColumn; 5] = [
 pub struct TreeState {
     /// `None` = the first line.
     pub marked: Option<Node>,
-    /// Its last place: if it is gone, the line in its place is marked.
+    /// The last place of the marked line: if that line is gone, the line now in its place is marked.
     pub place: usize,
     pub folded: BTreeSet<Node>,
     /// Processes whose threads are shown.
@@ -83,7 +83,7 @@ impl TreeState {
         })
     }
 
-    /// Marks the line this many further down or up.
+    /// Moves the mark this many lines down or up.
     pub(in crate::ui) fn step(&mut self, lines: &[(Node, Option<Toggle>)], down: bool, by: usize) {
         let at = self.at(lines.iter().map(|(node, _)| *node));
         let to = if down { at + by } else { at.saturating_sub(by) };

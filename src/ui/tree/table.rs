@@ -12,7 +12,7 @@ use crate::ui::{View, format};
 /// Least cells for the names.
 const NAMES: usize = 22;
 
-/// All columns from the left, each with its turn to be dropped if not all fit.
+/// All columns from the left, each with its turn: if not all fit, the lowest turn is dropped first.
 const COLUMNS: [(TreeColumn, TableColumn, usize); 7] = [
     (TreeColumn::Pid, TableColumn::figures("pid", 9), 5),
     (TreeColumn::Now, TableColumn::words("now", 10), 6),

@@ -23,7 +23,7 @@ pub(super) struct Columns {
     /// Cells of the worker's number, with its loader's before it if there are several.
     id: usize,
     shown: Vec<(Column, TableColumn)>,
-    /// The timeline shows what each worker did when.
+    /// The timeline shows each worker's states over time.
     drawn: bool,
 }
 
@@ -51,7 +51,7 @@ impl Columns {
         let fixed = columns
             .clone()
             .map(|column| described(column, [0; 3]).cells());
-        // What the others leave is for these three.
+        // The three columns of variable width share what the others leave.
         let mut left = usize::from(width).saturating_sub(indent + id + fixed.sum::<usize>());
         let fits = chosen(Column::Batches) && left >= figure;
         let batches = if fits { figure } else { 0 };
@@ -179,7 +179,7 @@ pub(crate) fn states(
     axis.map_or_else(Vec::new, |(axis, place)| view.history.states(&axis, place))
 }
 
-/// Draws these states at the right end of the room.
+/// Draws the worker's states over time at the right end of the room.
 fn past(
     view: &View<'_>,
     loader: &LoaderRates,
