@@ -117,7 +117,7 @@ state::panels!(functions);
 /// Lines of the graph in the panel that the verdict is about.
 const GRAPH: u16 = 4;
 
-/// Returns the width inside of a box, or, without boxes, between one blank column on either side.
+/// Returns the width inside a box, or, without boxes, between the blank columns on either side.
 fn inner_width(area: Rect) -> u16 {
     let around = if area.width >= 100 { 4 } else { 2 };
     area.width.saturating_sub(around)

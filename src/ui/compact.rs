@@ -1,4 +1,4 @@
-//! The smallest screen: the verdict, or its replacement, in one line.
+//! The smallest screen: the verdict, or what is shown in its place, in one line.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;

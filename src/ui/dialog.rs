@@ -57,10 +57,10 @@ pub(super) fn draw(
     panel::write(frame, inner, lines);
 }
 
-/// Returns the command without the folder of its program, which takes the room of the script's name.
+/// Returns the command without the folder of its program, which would take the room of the script's name.
 fn without_folder(command: &str) -> &str {
     let program = command.split(' ').next().unwrap_or_default();
-    // Of a quoted word the first part only.
+    // A quoted program may contain spaces, so this may be only its first part: it keeps its folder.
     let folder = program
         .rfind('/')
         .filter(|_| !command.starts_with('\''))

@@ -46,7 +46,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(right, indented(area, left));
 }
 
-/// Draws the text that is typed, otherwise the notice; returns false if there is neither.
+/// Draws the text being typed, otherwise the notice; returns false if there is neither.
 pub(super) fn draw_input_or_notice(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> bool {
     if filter(view).is_typing() {
         input(view, frame, area);
@@ -69,7 +69,7 @@ fn filter<'a>(view: &View<'a>) -> &'a Filter {
     }
 }
 
-/// Draws the text that is typed.
+/// Draws the text being typed.
 fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let (what, all) = match (view.attach, view.state.page) {
         (Attach::Picker(_), _) => ("filter jobs: ", "all jobs"),
@@ -79,7 +79,7 @@ fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let keys = [("enter", "keep"), ("esc", all)];
     let mut row = view.row(area.width);
     row.space(1).text(Dim, what);
-    // Of a long text, the end is shown: that is where letters are added.
+    // Only the end of a long text is shown, as letters are added there.
     let text = filter(view).text();
     let room = row.left().saturating_sub(30).max(8);
     let from = format::width(text).saturating_sub(room);
@@ -265,7 +265,7 @@ fn available_actions(view: &View<'_>) -> Vec<Action> {
     }
 }
 
-/// Returns the same for a page that fills the screen.
+/// Returns the actions that apply on a page that fills the screen.
 fn page_actions(view: &View<'_>) -> Vec<Action> {
     let mut actions = vec![Action::Help, Action::Quit, Action::Cancel];
     if view.state.page == Page::Tree {

@@ -43,8 +43,8 @@ pub(crate) fn fine_percent(share: Option<Share>) -> String {
     }
 }
 
-/// Formats milliseconds as `412 ms`, `9.7 ms` or `12.4 s`: at most 7 wide, and within 3 % of the figure from 1 ms on, so
-/// that figures on screen can be checked against each other.
+/// Formats milliseconds as `412 ms`, `9.7 ms` or `12.4 s`: at most 7 wide. From 1 ms on, the text is within 3 % of the
+/// figure, so that figures on screen can be checked against each other.
 pub(crate) fn millis(value: Option<f64>) -> String {
     known(value.map(|ms| match ms {
         ..19.95 => format!("{ms:.1} ms"),
@@ -126,13 +126,14 @@ pub(crate) fn width(text: &str) -> usize {
 }
 
 /// Whether the character takes one cell by itself: ASCII, and those that boxes and graphs are drawn with. They make up
-/// nearly all of a frame; looking each up in tables took 4 % of its instructions (`benches/drawing.rs`).
+/// nearly all of a frame; looking each of them up in tables took 4 % of a frame's instructions (`benches/drawing.rs`).
 fn is_plain(c: char) -> bool {
     matches!(c, ' '..='~' | '\u{2500}'..='\u{259f}' | '\u{2800}'..='\u{28ff}')
 }
 
 /// Returns the text without anything that a terminal would act on: control characters become `?`, characters without a
-/// width (marks, direction changes) are removed. With `ascii`, so is everything that a small font may lack.
+/// width (marks, direction changes) are removed. With `ascii`, all other characters that are not ASCII become `?`, as a
+/// small font may lack them.
 pub(crate) fn clean(text: &str, ascii: bool) -> Cow<'_, str> {
     if text
         .chars()

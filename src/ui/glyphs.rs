@@ -18,7 +18,7 @@ pub(crate) struct Glyphs {
     pub(crate) levels: [&'static str; 8],
     /// An interval without a reading.
     pub(crate) gap: &'static str,
-    /// The moment that is shown, over the past.
+    /// The cursor at the shown moment, drawn over the past.
     pub(crate) cursor: &'static str,
     /// A batch that begins directly after another.
     pub(crate) begin: &'static str,
@@ -32,7 +32,8 @@ pub(crate) struct Glyphs {
     pub(crate) arrow: &'static str,
     pub(crate) mark: &'static str,
     pub(crate) more: &'static str,
-    /// Tree guides: before a line with siblings below it, before the last sibling, and beside the children of the former.
+    /// Tree guides: before a line with siblings below it, before the last sibling, and beside the children of the first
+    /// kind.
     pub(crate) branches: [&'static str; 3],
     down: &'static str,
     up: &'static str,
@@ -74,7 +75,7 @@ impl Glyphs {
         if reversed { self.up } else { self.down }
     }
 
-    /// The height that stands for a share. The last eighth stays free: rows do not run into each other.
+    /// Returns the height that stands for a share. The last eighth stays free, so that rows do not run into each other.
     pub(crate) fn level(&self, share: f64) -> &'static str {
         self.levels[whole((share.clamp(0.0, 1.0) * (self.levels.len() - 2) as f64).round())]
     }

@@ -75,7 +75,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     footer::draw(view, frame, last);
 }
 
-/// Returns the area of the help and that of the last line.
+/// Returns the area of the help, the area of the last line, and the border of the help.
 fn place(area: Rect) -> (Rect, Rect, BorderStyle) {
     let mut body = area;
     let last = take_last(&mut body, u16::from(area.height >= 5));

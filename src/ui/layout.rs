@@ -40,7 +40,8 @@ pub struct SizeHints {
     pub loaders: u16,
     /// Number of GPUs.
     pub gpus: u16,
-    /// Lines of the GPUs with one of several in full, and with each in full; fewer lines than that gain next to nothing.
+    /// Lines of the GPUs with one of several in full, and with each in full. Somewhat fewer lines show almost nothing
+    /// more.
     pub gpus_open: u16,
     pub gpus_in_full: u16,
     /// The focused panel: it is enlarged first.
@@ -76,7 +77,7 @@ impl Regions {
     }
 }
 
-/// Whether there is room for one line only, which is the verdict's.
+/// Whether there is room only for the verdict, in one line.
 pub(super) fn is_too_small(area: Rect) -> bool {
     area.width < SMALLEST.0 || area.height < SMALLEST.1
 }
@@ -124,7 +125,7 @@ pub fn regions(area: Rect, wants: &SizeHints) -> Regions {
         let there = says && fits;
         lines[panel as usize] = u16::from(there);
     }
-    // Header and footer have one line each. A low screen has no line left for some of the others.
+    // Header and footer have one line each. On a low screen, some panels that are not always shown get no line.
     let room = area.height - 2;
     for panel in Panel::ALL.into_iter().rev() {
         let may_go = !ALWAYS.contains(&panel) && panel != Panel::Log && panel != wants.focus;
@@ -166,7 +167,7 @@ fn next(panel: Panel, lines: u16, wants: &SizeHints) -> u16 {
             wants.gpus_open.min(ROOM_FOR_ONE).max(lines + 1)
         }
         (Panel::Gpu, 2..) if lines < wants.gpus && wants.gpus == wants.of(Panel::Gpu) => {
-            // Several in a line: one more line gains something only if there are fewer columns then.
+            // Several GPUs in a line: more lines show more only if there are fewer columns.
             let columns = wants.gpus.div_ceil(lines);
             wants.gpus.div_ceil(columns - 1)
         }
@@ -202,10 +203,10 @@ fn steps(border: BorderStyle, wants: &SizeHints) -> Vec<(Panel, u16)> {
             (Panel::History, 2),
         ];
     }
-    // Besides the flow, a bar for the workers and one for the trainer; with less room, one for both.
+    // The flow, a bar for the workers and one for the trainer; with less room, the flow and one line for both.
     let bars = if border == BorderStyle::Boxed { 3 } else { 2 };
     let strip = bars + wants.loaders.min(2);
-    // Beside many ranks one worker says little: the timeline shows the slow one.
+    // With many ranks, the line of a single worker says little; the timeline shows which worker is slow.
     let ranks = wants.of(Panel::Pipeline).saturating_sub(3 + wants.loaders);
     let crowded = border == BorderStyle::Boxed && ranks > 4 && wants.of(Panel::Timeline) > 1;
     let mut steps = vec![
@@ -218,7 +219,7 @@ fn steps(border: BorderStyle, wants: &SizeHints) -> Vec<(Panel, u16)> {
         // Room for a line per rank.
         (Panel::Pipeline, wants.of(Panel::Pipeline).min(12))
     } else {
-        // In narrow lines an advice and its reasons take several.
+        // In narrow lines, advice and evidence take several lines each.
         (Panel::Verdict, wants.of(Panel::Verdict).min(7))
     });
     if crowded {
@@ -237,7 +238,7 @@ fn steps(border: BorderStyle, wants: &SizeHints) -> Vec<(Panel, u16)> {
     if border == BorderStyle::Boxed {
         steps.push((Panel::Verdict, wants.verdict_tall));
         steps.push((Panel::Gpu, gpus.min(4)));
-        // The queue and a worker of each.
+        // Room for the queue and a worker of each loader.
         steps.push(timeline(7 + wants.loaders.min(4)));
     }
     let first = |panel| match panel {
@@ -271,7 +272,7 @@ fn steps(border: BorderStyle, wants: &SizeHints) -> Vec<(Panel, u16)> {
         (Panel::Workers, all_workers),
         (Panel::History, 8 * figures - 1),
     ]);
-    // Finally, all panels not named above.
+    // Finally, every panel gets all lines that it could fill.
     steps.extend(Panel::ALL.map(|panel| (panel, wants.of(panel))));
     steps
 }
@@ -299,7 +300,7 @@ fn height(border: BorderStyle, lines: &PanelLines) -> u16 {
         .saturating_sub(beside)
 }
 
-/// Puts the panels below each other, between so many lines for the header and for the footer.
+/// Puts the panels below each other, between header and footer, which have `around` lines each.
 fn place(area: Rect, border: BorderStyle, lines: &PanelLines, around: u16) -> Regions {
     let mut rest = area;
     let header = take(&mut rest, around);
@@ -328,12 +329,12 @@ fn place(area: Rect, border: BorderStyle, lines: &PanelLines, around: u16) -> Re
 }
 
 impl BorderStyle {
-    /// Returns the style of a region that is boxed where its content has room for it.
+    /// Returns the style of a region that has a box if there is room for it.
     pub(super) fn boxed_if(room: bool) -> Self {
         if room { Self::Boxed } else { Self::Bare }
     }
 
-    /// Returns the blank cells before each line: a box has its own.
+    /// Returns the number of blank cells before each line; the margin of a box already has them.
     pub(super) fn indent(self) -> usize {
         usize::from(self != Self::Boxed)
     }

@@ -1,4 +1,4 @@
-//! The frame of a panel: box or rule, its name, and the time that its figures cover; and what stands inside.
+//! The frame of a panel (box or rule, name, and the time that its figures cover) and the lines inside it.
 
 use ratatui::Frame;
 use ratatui::layout::{Margin, Rect};
@@ -19,7 +19,7 @@ pub(super) struct PanelFunctions {
     pub(super) content: fn(&View<'_>, Inside) -> Content,
 }
 
-/// The room inside of a panel.
+/// The room inside a panel.
 #[derive(Clone, Copy)]
 pub(super) struct Inside {
     pub(super) width: u16,
@@ -55,7 +55,7 @@ impl Content {
     }
 }
 
-/// Draws a panel: its frame, and inside of it the lines that fit.
+/// Draws a panel: its frame, and inside it the lines that fit.
 pub(super) fn draw(
     view: &View<'_>,
     frame: &mut Frame<'_>,
@@ -81,7 +81,7 @@ pub(super) fn draw(
     write(frame, inner, content.lines);
 }
 
-/// The verdict has no rule: it stands directly below the header.
+/// Returns the border of this panel. The verdict has no rule, as it is directly below the header.
 fn of_panel(border: BorderStyle, panel: Panel) -> BorderStyle {
     match (border, panel) {
         (BorderStyle::Ruled, Panel::Verdict) => BorderStyle::Bare,
@@ -89,8 +89,8 @@ fn of_panel(border: BorderStyle, panel: Panel) -> BorderStyle {
     }
 }
 
-/// Returns the area inside of box or rule. A box keeps one blank column left and right; without one there is a blank
-/// column on the right if there is room, and each line begins with its own.
+/// Returns the area inside a box or below a rule. A box keeps one blank column on either side. Without a box, the last
+/// column is blank if there is room; the first blank column is part of each line.
 fn inside(area: Rect, border: BorderStyle) -> Rect {
     let mut inner = area;
     match border {
@@ -102,7 +102,7 @@ fn inside(area: Rect, border: BorderStyle) -> Rect {
     inner
 }
 
-/// Opens the frame of a screen without panels, in the place and colour of the verdict's; returns the area inside.
+/// Draws the frame of a screen without panels, in the style of the verdict's; returns the area inside.
 pub(super) fn open(
     view: &View<'_>,
     frame: &mut Frame<'_>,
@@ -116,8 +116,8 @@ pub(super) fn open(
     frame_region(view, frame, area, border, title, remark)
 }
 
-/// Draws box or rule with the name on the left and a remark on the right; returns the area inside. The first of `title`
-/// says whether it is focused.
+/// Draws box or rule with the name on the left and a remark on the right; returns the area inside. `title` is whether
+/// it is focused, and its name.
 pub(super) fn frame_region(
     view: &View<'_>,
     frame: &mut Frame<'_>,
@@ -182,9 +182,9 @@ pub(super) fn frame_region(
 pub(crate) fn write(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
     let area = area.intersection(frame.area());
     for (line, y) in lines.into_iter().zip(area.y..area.bottom()) {
-        // Not a paragraph: that would measure each line twice to wrap it, and the lines already fit the width.
+        // Not a `Paragraph`: that would measure each line twice to wrap it, and the lines already fit the width.
         frame.buffer_mut().set_line(area.x, y, &line, area.width);
-        // The style of a line is stronger than those of its pieces, and fills the width.
+        // The style of a line overrides those of its pieces, and fills the width.
         if line.style != Style::new() {
             let whole = Rect {
                 y,
@@ -196,7 +196,7 @@ pub(crate) fn write(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>
     }
 }
 
-/// Puts parts below each other, with a blank line between those that have lines.
+/// Puts parts below each other, with a blank line between those that are not empty.
 pub(super) fn stacked<const N: usize>(parts: [Vec<Line<'static>>; N]) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     for part in parts.into_iter().filter(|part| !part.is_empty()) {

@@ -12,7 +12,8 @@ use super::{JobFigures, ListedJob, View, empty, format, panel};
 use crate::config::Role::{self, Dim, Focus, Text, Unknown};
 use crate::job::script;
 
-/// The columns before the command, which takes the remaining width, each with its turn to be dropped if not all fit.
+/// The columns before the command, which takes the remaining width, each with its turn: if not all fit, the lowest turn
+/// is dropped first.
 const COLUMNS: [(TableColumn, usize); 11] = [
     (TableColumn::figures("pid", 8), KEPT),
     (TableColumn::words("user", 10), 2),

@@ -72,7 +72,7 @@ pub struct Choices {
     pub gpus: usize,
     /// Lines of the tree, from the top, each with the effect of choosing it; empty while another page is shown.
     pub tree: Vec<(Node, Option<Toggle>)>,
-    /// The first visible line at the end of the help or of a page; `None` = neither is shown.
+    /// The first visible line when the help or a page is scrolled to its end; `None` = neither is shown.
     pub end: Option<usize>,
 }
 
@@ -88,7 +88,7 @@ const SORTED_BY: [Column; 5] = [
 /// The position and speed of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Replay {
-    /// Time from the start of the replayed part to the shown moment, and to its end.
+    /// Time from the start of the replayed part to the shown moment, and to the end of that part.
     pub at: Duration,
     pub of: Duration,
     /// Recorded seconds per second.
@@ -134,7 +134,7 @@ pub struct UiState {
     /// The samples are written to a recording.
     pub recording: bool,
     pub notice: Option<Notice>,
-    /// What a tour says of the job. Any key then quits.
+    /// A tour's text about the job. While it is shown, any key closes the screen.
     pub caption: Option<String>,
     /// There is a launched command whose output can be scrolled.
     pub log: bool,
@@ -249,7 +249,7 @@ impl UiState {
         }
     }
 
-    /// Sorts by the next of these columns; in the tree, by the next of its own.
+    /// Sorts the workers by the next of these columns, or the tree by the next of its own columns.
     pub fn sort_by_next(&mut self, columns: &[Column]) {
         if self.page == Page::Tree {
             return self.tree.sort_by_next();
@@ -290,8 +290,8 @@ impl UiState {
         self.scroll = 0;
     }
 
-    /// Moves the marked row if there is one, otherwise scrolls. On a page of details only single steps move the mark: the
-    /// page keys scroll.
+    /// Moves the marked row if there is one, otherwise scrolls. On a page of details, only single steps move the mark;
+    /// the page keys scroll.
     fn step(&mut self, choices: &Choices, down: bool, by: usize) {
         let moved = |place: usize| {
             if down {
@@ -315,7 +315,7 @@ impl UiState {
         } else if marks && self.focus == Panel::Gpu && choices.gpus > 1 {
             self.gpu = moved(self.gpu).min(choices.gpus - 1);
         } else {
-            // What is shown may have become shorter since.
+            // The content may have become shorter since the last scroll.
             let end = choices.end.unwrap_or(usize::MAX);
             self.scroll = moved(self.scroll.min(end)).min(end);
         }

@@ -1,6 +1,6 @@
 //! Tables: columns of a fixed width, the head above them and the cells below, as pieces of a [`LineBuilder`].
 //!
-//! Not ratatui's `Table`: most tables here are part of a page that scrolls as a whole, line by line, and columns that do
+//! Not ratatui's `Table`: most tables here are part of a page that scrolls as a whole, line by line. Columns that do
 //! not fit are dropped, which its constraints cannot express.
 
 use std::borrow::Cow;
@@ -45,7 +45,7 @@ impl TableColumn {
         Self::new(head, cells, true)
     }
 
-    /// As wide as its widest cell; the first column of a table has no blank cells before it.
+    /// Returns a column as wide as its widest cell; the first column of a table has no blank cells before it.
     pub(crate) fn fitted<'a>(
         cells: impl Iterator<Item = &'a str>,
         words: bool,
@@ -59,7 +59,7 @@ impl TableColumn {
         }
     }
 
-    /// Gives it another name.
+    /// Gives the column another name.
     pub(super) fn named(self, head: String) -> Self {
         let head = head.into();
         Self { head, ..self }
@@ -77,7 +77,7 @@ impl TableColumn {
         self.cells
     }
 
-    /// Adds a cell of this column to a row; one that is not known has the colour of that.
+    /// Adds a cell of this column to a row; an unknown figure has the colour of unknown figures.
     pub(super) fn put(&self, row: &mut LineBuilder<'_>, paint: Role, text: &str) {
         let paint = if text == UNKNOWN { Unknown } else { paint };
         self.place(row, paint, text);
@@ -102,7 +102,7 @@ impl TableColumn {
     }
 }
 
-/// Adds the names of the columns; `arrow` is added to the one that the rows are sorted by.
+/// Adds the names of the columns; `arrow` is put before the one that the rows are sorted by.
 pub(super) fn head<'a>(
     row: &mut LineBuilder<'_>,
     columns: impl IntoIterator<Item = &'a TableColumn>,
@@ -121,7 +121,7 @@ pub(super) fn head<'a>(
 /// The turn of a column that is always shown.
 pub(crate) const KEPT: usize = 20;
 
-/// Drops columns, each in its turn, until the others fit into `room`. Returns them with their places.
+/// Drops columns, the lowest turn first, until the others fit into `room`. Returns those with their places.
 pub(crate) fn fitting(
     columns: Vec<(TableColumn, usize)>,
     room: usize,

@@ -44,7 +44,7 @@ pub struct View<'a> {
     pub command: Option<&'a CommandView>,
     /// The past moment that is shown; `None` = now.
     pub past: Option<Past>,
-    /// Lines reserved for the verdict even if it needs less.
+    /// Lines reserved for the verdict even if it needs fewer.
     pub room: u16,
     /// The area of the whole screen; [`super::draw`] sets it.
     pub screen: Rect,
@@ -129,13 +129,13 @@ impl<'a> View<'a> {
         self.ranks().get(self.rank_place())
     }
 
-    /// Returns its number; 0 while no rank is known.
+    /// Returns the number of the shown rank; 0 while no rank is known.
     pub(super) fn rank_number(&self) -> u32 {
         let place = self.rank_place();
         self.rank().map_or(0, |rank| rank.number(place))
     }
 
-    /// Names what is shown of the rank: where there are several, with its number.
+    /// Returns the name of a panel about the rank, with the rank's number if there are several ranks.
     pub(super) fn of_rank(&self, what: &str) -> String {
         match self.ranks().len() {
             0 | 1 => what.to_owned(),
@@ -143,7 +143,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the same rank in the last interval.
+    /// Returns the shown rank in the last interval.
     pub(super) fn rank_now(&self) -> Option<&'a RankRates> {
         let key = self.rank()?.key;
         self.latest?.job.as_ref()?.rank(key)
@@ -167,18 +167,18 @@ impl<'a> View<'a> {
         self.rank().map_or_else(Vec::new, RankRates::loaders_in_use)
     }
 
-    /// What the loader is called where there are several.
+    /// Returns the number of a loader if the rank has several loaders.
     pub(super) fn loader_number(&self, loader: &LoaderRates) -> Option<u32> {
         loader.number().filter(|_| self.loaders().len() > 1)
     }
 
-    /// What a worker is called: its number, with its loader's before it where there are several.
+    /// Returns the name of a worker: its number, after that of its loader if there are several loaders.
     pub(super) fn worker_id(&self, loader: &LoaderRates, worker: u32) -> String {
         let number = self.loader_number(loader);
         number.map_or_else(|| worker.to_string(), |number| format!("{number}:{worker}"))
     }
 
-    /// The same loader in the last interval.
+    /// Returns the shown loader in the last interval.
     pub(super) fn loader_now(&self) -> Option<&'a LoaderRates> {
         let id = self.loader()?.id;
         self.rank_now()?
@@ -199,7 +199,7 @@ impl<'a> View<'a> {
         self.figures().map_or(&[], |rates| &rates.gpus)
     }
 
-    /// Returns the place of the GPU that the rank uses, as for the verdict; the first if it could be any.
+    /// Returns the place of the GPU that the rank uses, found as for the verdict; the first place if that is unknown.
     pub(super) fn gpu_place(&self) -> usize {
         let used = self.figures().zip(self.rank()).and_then(|(rates, rank)| {
             let held = rates.known_gpus(rank).first().copied();
@@ -209,12 +209,12 @@ impl<'a> View<'a> {
         self.gpus().iter().position(is_used).unwrap_or(0)
     }
 
-    /// Returns the device that the shown rank reports; `None` if the driver lists it anyway.
+    /// Returns the device that the shown rank reports; `None` if the driver also lists it.
     pub(super) fn device(&self) -> Option<&'a DeviceRates> {
         self.rank()?.device_beside(self.gpus())
     }
 
-    /// Returns the same if the driver shows no GPU, so that the device takes its place.
+    /// Returns the reported device if the driver shows no GPU, so that the device takes a GPU's place.
     pub(super) fn device_alone(&self) -> Option<&'a DeviceRates> {
         self.device().filter(|_| self.gpus().is_empty())
     }
