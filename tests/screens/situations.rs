@@ -316,7 +316,7 @@ fn a_validation_has_its_own_step() {
     let page = opened(scene, Panel::Pipeline);
     find(
         &screen(&page, 200, 60),
-        "20 % of the time, 5 % waiting for its loader; it counts above, too",
+        "20 % of the time, 5 % waiting for its loader; included above",
     );
 }
 

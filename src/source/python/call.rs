@@ -47,6 +47,11 @@ impl Call {
         }
     }
 
+    /// Whether a library reads or transforms samples here.
+    pub(super) fn makes_samples(&self) -> bool {
+        self.meaning.reads || self.meaning.transform
+    }
+
     /// Whether it is an iterator's or a generator's function that gives the next item.
     pub(super) fn gives_items(&self) -> bool {
         (self.generator && !self.expression) || self.meaning.asks

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use super::frames::Walker;
 use super::memory::Memory;
 
-/// Number of searches after which an iterator that no other thread was seen to run is the main thread's own. Each costs some
-/// 30 us for each thread.
+/// Number of searches after which an iterator that no other thread was seen to run is the main thread's own. Each walks the
+/// stacks of all threads.
 const SEARCHES: u32 = 64;
 const MAX_KNOWN: usize = 256;
 

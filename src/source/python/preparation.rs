@@ -64,7 +64,7 @@ impl Preparation {
         let training = first(|call| call.meaning.trains);
         if requests {
             self.record(stack, false, |function| &mut function.requests);
-        } else if let (None, Some(samples)) = (model, stack.iter().position(makes_samples)) {
+        } else if let (None, Some(samples)) = (model, stack.iter().position(Call::makes_samples)) {
             for call in stack[..samples].iter().take(MAX_DEPTH) {
                 let function = self.function(call.code);
                 function.samples = function.samples.saturating_add(1);
@@ -164,11 +164,6 @@ impl Leads {
         let only = self.requests.is_empty() && self.computes.is_empty();
         only && self.samples >= REQUESTS && self.others / MUCH <= self.samples
     }
-}
-
-/// Whether a library reads or transforms samples here, wherever in the loop that is.
-fn makes_samples(call: &Call) -> bool {
-    call.meaning.transform || call.meaning.reads
 }
 
 fn known(places: &[Place], at_least: u32) -> impl Iterator<Item = &Place> {

@@ -304,8 +304,7 @@ impl Sites {
         let layer = last(|call| call.meaning.layer);
         let model = last(|call| call.meaning.module)
             .filter(|model| !stack[*model..].iter().any(|call| call.meaning.transform));
-        let makes_samples = last(|call| call.meaning.reads || call.meaning.transform);
-        let makes_samples = makes_samples.filter(|_| self.trains && !self.pytorch);
+        let makes_samples = last(Call::makes_samples).filter(|_| self.trains && !self.pytorch);
         let pytorch = last(|call| call.pytorch);
         let iterator = last(Call::gives_items);
         for (depth, call) in stack.iter().take(MAX_DEPTH).enumerate() {

@@ -100,8 +100,7 @@ fn figures(view: &View<'_>, rank: &RankRates, width: u16) -> Vec<Line<'static>> 
     });
     let validation = rank.validation.filter(|of| of.time.0 >= 0.005).map(|of| {
         let (time, waiting) = (of.time, of.waiting);
-        let text =
-            format!("{time} of the time, {waiting} waiting for its loader; it counts above, too");
+        let text = format!("{time} of the time, {waiting} waiting for its loader; included above");
         ("validation", text)
     });
     let figures = [("batches", pace), ("each", parts), ("pattern", period)];

@@ -5,10 +5,9 @@ import time
 
 import numpy
 import torch
-from torch.utils.data import DataLoader
 
-from samples import Samples
-from training import Load, Model, Truth, arguments
+from replayed import replay
+from training import arguments
 
 FILES = 8
 
@@ -29,17 +28,7 @@ class Buffer:
 
 def main():
     given = arguments()
-    model, truth, load, buffer = Model(given.step), Truth(given), Load(given), Buffer(given.directory)
-    loader = DataLoader(Samples(lambda index: index), batch_size=1, num_workers=given.workers)
-    truth.waits()
-    for batch in loader:
-        truth.steps()
-        model.layers(model.input)
-        truth.waits()
-        buffer.sample(load.seconds())
-        truth.steps()
-        model.train_for_a_while(batch)
-        truth.waits()
+    replay(given, Buffer(given.directory).sample)
 
 
 if __name__ == "__main__":
