@@ -26,6 +26,9 @@ const FEWER: f64 = 0.6;
 const MIN_BATCHES_OF_TURN: u64 = 3;
 const MIN_POLLS_OF_TURN: u64 = 200;
 
+/// Minimum waits after which an iterator that yields more than one batch has been seen with one of them.
+const MIN_WAITS: u64 = 10;
+
 /// Returns the dataset that is trained on: the one with the most time in training-only code or, if that was not seen,
 /// the one that most batches came from.
 pub(super) fn training(all: &[Passes]) -> Option<&Passes> {
@@ -65,6 +68,22 @@ pub(super) fn validations(all: &[Passes]) -> impl Iterator<Item = &Passes> {
             && fewer(|passes| passes.longest)
             && fewer(|passes| passes.batches)
     })
+}
+
+/// Returns the number of batches in the longest pass through this dataset. `None` until it has had three. `waits`: waits
+/// for batches of any dataset since attaching, if they are counted.
+pub(super) fn longest_pass(
+    all: &[Passes],
+    dataset: Option<u64>,
+    waits: Option<u64>,
+) -> Option<u64> {
+    let passes = all.iter().find(|passes| Some(passes.dataset) == dataset)?;
+    if passes.begun >= 3 && passes.longest > 0 {
+        return Some(passes.longest);
+    }
+    // An iterator that has yielded a batch is never seen if it is gone with its first.
+    let gone = all.len() == 1 && passes.batches == 0 && waits >= Some(MIN_WAITS);
+    gone.then_some(1)
 }
 
 /// Returns whether the share of training-only time differs by this many standard errors. The share is known from
@@ -214,6 +233,26 @@ mod tests {
         // The training data's 90 batches are of a pass of 80 and the beginning of the next, not of one pass of 90.
         assert!(found(&[other(50), again(80)]).1.is_empty());
         assert_eq!(found(&[other(40), again(80)]).1, [1]);
+    }
+
+    #[test]
+    fn the_length_of_passes_is_known_after_three() {
+        let begun = |begun, longest, batches| Passes {
+            begun,
+            longest,
+            ..passes(1, batches, (0, 0, 0))
+        };
+        let longest = |passes: Passes, waits| longest_pass(&[passes], Some(1), waits);
+        assert_eq!(longest(begun(3, 1, 9), None), Some(1));
+        assert_eq!(longest(begun(2, 1, 9), None), None);
+        assert_eq!(longest(begun(3, 0, 9), Some(20)), None);
+        assert_eq!(longest_pass(&[begun(3, 1, 9)], None, None), None);
+        // None of its iterators was seen with a batch.
+        let never = begun(1, 0, 0);
+        assert_eq!(longest(never, Some(9)), None);
+        assert_eq!(longest(never, Some(10)), Some(1));
+        let other = passes(2, 9, (0, 0, 0));
+        assert_eq!(longest_pass(&[never, other], Some(1), Some(10)), None);
     }
 
     #[test]

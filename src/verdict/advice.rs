@@ -1,5 +1,7 @@
 //! What to change: by cause or, if there is none, by kind.
 
+use std::iter;
+
 use super::busy_time::{MIN_SHARE_OF_BUSY, MIN_SHARE_OF_WAIT, most_of_the_wait};
 use super::context::Context;
 use super::level::MODERATE;
@@ -9,6 +11,8 @@ use super::workers::{gain, workers};
 use super::{Interval, Kind, Limit};
 use crate::model::rates::LoaderRates;
 use crate::units::Share;
+
+const ONE_ITERATOR: &str = "take all batches from one iterator: now each pass ends after a batch, as with next(iter(loader)) in each step";
 
 /// Returns the advice for each loader that the rank waits for, with the loader's name if there are several.
 pub(super) fn advice_of_all(
@@ -25,7 +29,14 @@ pub(super) fn advice_of_all(
             workers,
             stall,
         };
-        advice(&situation, verdict, found)
+        let all = advice(&situation, verdict, found);
+        if verdict.0 != Kind::DataBound || !passes_end_after_a_batch(context) {
+            return all;
+        }
+        // Other advice is for loaders that are iterated over: what each pass costs is not what each batch costs.
+        let kept = !matches!(found, Some(Cause::WorkerRestart | Cause::Sampler));
+        let also = all.into_iter().filter(|_| kept);
+        iter::once(ONE_ITERATOR.into()).chain(also).collect()
     };
     let others: Vec<_> = context.other_loaders().collect();
     let main = context.loader.filter(|_| verdict.0 == Kind::DataBound);
@@ -133,7 +144,12 @@ fn advice(
 
 /// Returns advice if each epoch begins with a wait. It is given in addition to the advice for a cause.
 fn each_epoch(context: &Context<'_>) -> Option<String> {
-    keep_workers(context).or_else(|| longer_epochs(context))
+    let all = keep_workers(context).or_else(|| longer_epochs(context));
+    all.filter(|_| !passes_end_after_a_batch(context))
+}
+
+fn passes_end_after_a_batch(context: &Context<'_>) -> bool {
+    context.loader.and_then(|loader| loader.longest_pass) == Some(1)
 }
 
 /// Returns advice if the trainer mostly waits for the first batch of each epoch, although its workers are kept.

@@ -240,8 +240,12 @@ fn loaders<'a>(
         let before = before(id).and_then(|loader| loader.waits);
         of(newer, id)?.waits?.checked_sub(before.unwrap_or(0))
     });
+    let dataset = |id| of(newer, id)?.dataset;
+    for loader in &mut loaders {
+        loader.longest_pass =
+            datasets::longest_pass(&newer.passes, dataset(loader.id), newer.waits.count);
+    }
     if let Some(on_data) = on_data {
-        let dataset = |id| of(newer, id)?.dataset;
         for loader in &mut loaders {
             let mut validated = datasets::validations(&newer.passes);
             loader.validates = validated.any(|passes| Some(passes.dataset) == dataset(loader.id));

@@ -38,6 +38,7 @@ pub(super) fn rates(
         wait: None,
         validates: false,
         step_ms: None,
+        longest_pass: None,
         batches_taken: newer
             .batches
             .filter(|batches| batches.source == BatchClock::Iterator)

@@ -156,6 +156,8 @@ struct Rank {
     stopped: Option<f64>,
     /// Seconds since the loader's workers ended, as between two epochs.
     gone_seconds: Option<f64>,
+    /// Batches of the longest pass through the data.
+    longest_pass: Option<u64>,
     queue_empty: Option<f64>,
     /// The same as `queue_empty` if absent.
     queue_empty_at_most: Option<f64>,
@@ -458,6 +460,7 @@ fn loader(rank: &Rank) -> LoaderRates {
         validates: false,
         step_ms: None,
         batches_taken: None,
+        longest_pass: rank.longest_pass,
         workers,
     }
 }

@@ -535,6 +535,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         validates: false,
         step_ms: None,
         batches_taken: Some(970),
+        longest_pass: None,
     };
     RankRates {
         key: rank_key(rank),
