@@ -203,7 +203,7 @@ impl Config {
             keys,
             gpus,
             columns,
-            past: user.past.or(default.past).unwrap_or(32 << 20),
+            past: user.past.or(default.past).unwrap_or(8 << 20),
         })
     }
 }
