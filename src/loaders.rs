@@ -105,8 +105,10 @@ struct DataSite {
     calls: Vec<Pattern>,
     hands_over: Vec<Pattern>,
     results: Vec<Pattern>,
+    queues: Vec<Pattern>,
     takes: Vec<Pattern>,
     reads: Vec<Pattern>,
+    weights: Vec<Pattern>,
     waits: Vec<Pattern>,
     sent: Vec<Pattern>,
     layers: Vec<Pattern>,
@@ -203,10 +205,14 @@ pub(crate) struct Meaning {
     pub hands_over: bool,
     /// Whether what it hands over is the result of a call that was submitted before.
     pub result: bool,
+    /// Whether it takes from a queue.
+    pub queue: bool,
     /// Whether a function of the program's own hands over a batch here while it waits, in a thread that trains.
     pub takes: bool,
     /// Whether a library reads samples from files here, in a thread that trains.
     pub reads: bool,
+    /// Whether it may also read the weights of a module.
+    pub weights: bool,
     /// Whether a thread waits for another here, in the standard library.
     pub waits: bool,
     /// Whether a rank receives here what another rank sends.
@@ -285,8 +291,10 @@ impl Names {
             names.data_site.calls.extend(own.data_site.calls);
             names.data_site.hands_over.extend(own.data_site.hands_over);
             names.data_site.results.extend(own.data_site.results);
+            names.data_site.queues.extend(own.data_site.queues);
             names.data_site.takes.extend(own.data_site.takes);
             names.data_site.reads.extend(own.data_site.reads);
+            names.data_site.weights.extend(own.data_site.weights);
             names.data_site.waits.extend(own.data_site.waits);
             names.data_site.sent.extend(own.data_site.sent);
             names.data_site.layers.extend(own.data_site.layers);
@@ -313,8 +321,10 @@ impl Names {
             asks: any(&self.data_site.calls),
             hands_over: any(&self.data_site.hands_over),
             result: any(&self.data_site.results),
+            queue: any(&self.data_site.queues),
             takes: any(&self.data_site.takes),
             reads: any(&self.data_site.reads),
+            weights: any(&self.data_site.weights),
             waits: any(&self.data_site.waits),
             sent: any(&self.data_site.sent),
             layer: any(&self.data_site.layers),

@@ -12,6 +12,7 @@ mod code;
 mod deque;
 mod elsewhere;
 mod error;
+mod flow;
 mod frame;
 mod frames;
 mod gil;
@@ -35,7 +36,9 @@ mod worker_loop;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 
 use py_spy::PythonSpy;
@@ -97,6 +100,8 @@ pub struct Stacks {
     sites: Sites,
     preparation: Preparation,
     elsewhere: RunElsewhere,
+    /// By the instruction of a call: the instructions that may use what it gives. `None`: not known.
+    flows: HashMap<usize, Option<Vec<Range<usize>>>>,
     /// The newest stack of the main thread.
     last: Option<Walked>,
     queues: Queues,
@@ -163,6 +168,7 @@ impl Stacks {
             sites: Sites::default(),
             preparation: Preparation::default(),
             elsewhere: RunElsewhere::default(),
+            flows: HashMap::new(),
             last: None,
             queues: Queues::default(),
             threads: ThreadCache::default(),
@@ -301,6 +307,7 @@ impl Stacks {
         self.sites = Sites::default();
         self.preparation = Preparation::default();
         self.elsewhere = RunElsewhere::default();
+        self.flows.clear();
         self.queues = Queues::default();
         self.last = None;
     }

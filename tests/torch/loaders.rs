@@ -749,6 +749,29 @@ fn transforms_in_the_main_thread_between_two_models() {
 }
 
 #[test]
+fn modules_of_the_script_between_the_loader_and_the_model() {
+    let modules = loader("modules_before_the_model", "torch").loads(50, 1, 2);
+    Loader {
+        // It computes.
+        share: Share::Half,
+        said: ExpectedVerdict::RightOrUnknown(UNSEEN),
+        ..modules
+    }
+    .check();
+}
+
+/// The model does not use what it prints.
+#[test]
+fn command_in_the_step() {
+    let command = loader("command_in_step", "torch").loads(50, 5, 0);
+    Loader {
+        said: ExpectedVerdict::Unknown(UNSEEN),
+        ..command
+    }
+    .check();
+}
+
+#[test]
 fn files_that_the_main_thread_reads_between_two_models() {
     let replayed = loader("replayed_files", "torch").loads(150, 1, 2);
     Loader {

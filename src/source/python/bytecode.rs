@@ -7,12 +7,13 @@ use super::opcodes::{Instruction, Opcodes, StackUse};
 
 /// An instruction with its whole argument.
 #[derive(Debug, Clone, Copy)]
-struct Operation {
+pub(super) struct Operation {
     opcode: u8,
-    effect: StackUse,
-    argument: usize,
-    /// Where the next one begins, in units.
-    end: usize,
+    pub(super) effect: StackUse,
+    pub(super) argument: usize,
+    /// Its unit, and where the next one begins, in units.
+    at: usize,
+    pub(super) end: usize,
 }
 
 /// Returns the index of the name of the function that the instruction at `at` calls: an attribute, or a name of the
@@ -51,10 +52,15 @@ pub(super) fn name_of_callee(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> 
 
 /// Returns the instructions up to the one at `at`. `None` if none begins there.
 fn steps(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<Vec<Operation>> {
-    let mut steps = Vec::with_capacity(at);
+    let steps = operations(opcodes, code.get(..=at)?)?;
+    (steps.last()?.at == at).then_some(steps)
+}
+
+/// Returns all instructions. `None` if one is hidden.
+pub(super) fn operations(opcodes: &Opcodes, code: &[[u8; 2]]) -> Option<Vec<Operation>> {
+    let mut all = Vec::with_capacity(code.len());
     let (mut next, mut high) = (0, 0_usize);
-    while next <= at {
-        let [opcode, low] = *code.get(next)?;
+    while let Some([opcode, low]) = code.get(next).copied() {
         let Instruction { effect, caches } = opcodes.instructions[usize::from(opcode)];
         let end = next + 1 + usize::from(caches);
         let argument = high.checked_mul(256)? + usize::from(low);
@@ -62,19 +68,17 @@ fn steps(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<Vec<Operation
         match effect {
             StackUse::Hidden => return None,
             StackUse::Extends => high = argument,
-            _ => steps.push(Operation {
+            _ => all.push(Operation {
                 opcode,
                 effect,
                 argument,
+                at: next,
                 end,
             }),
         }
-        if next == at {
-            return (effect != StackUse::Extends).then_some(steps);
-        }
         next = end;
     }
-    None
+    Some(all)
 }
 
 /// Whether the value that the instruction at `at` gives is used. `at` may be inside an instruction: while a frame waits
@@ -87,7 +91,7 @@ pub(super) fn is_kept(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<
     }
     let [opcode, _] = *code.get(next)?;
     let used = opcodes.instructions[usize::from(opcode)].effect;
-    (used != StackUse::Hidden).then_some(used != StackUse::Drop)
+    (used != StackUse::Hidden).then_some(!matches!(used, StackUse::Drop | StackUse::Test))
 }
 
 /// Returns where the instruction that begins at `at` ends. `None` if that is not known.
@@ -104,9 +108,10 @@ fn taken_and_given(step: Operation) -> Option<(usize, usize)> {
     Some(match step.effect {
         StackUse::Nothing | StackUse::BeforeCall => (0, 0),
         StackUse::Push(count) => (0, count.into()),
-        StackUse::Null | StackUse::Name | StackUse::Global => (0, 1),
+        StackUse::Null | StackUse::Name | StackUse::Global | StackUse::Local => (0, 1),
+        StackUse::Locals => (0, 2),
         StackUse::GlobalOrCallee => (0, 1 + bit),
-        StackUse::Attribute | StackUse::Replace => (1, 1),
+        StackUse::Attribute | StackUse::Replace | StackUse::StoreAndLocal => (1, 1),
         StackUse::Method => (1, 2),
         StackUse::AttributeOrMethod => (1, 1 + bit),
         StackUse::Join => (2, 1),
@@ -115,7 +120,14 @@ fn taken_and_given(step: Operation) -> Option<(usize, usize)> {
         StackUse::BuildPairs => (step.argument.checked_mul(2)?, 1),
         StackUse::Call { below, above } => (all(step.argument, below + above)?, 1),
         StackUse::CallUnpacked { below } => (all(1 + bit, below)?, 1),
-        StackUse::Other | StackUse::Drop | StackUse::Hidden | StackUse::Extends => return None,
+        StackUse::Store | StackUse::StoreName => (1, 0),
+        StackUse::Stores => (2, 0),
+        StackUse::Other
+        | StackUse::Drop
+        | StackUse::Test
+        | StackUse::StoreInto
+        | StackUse::Hidden
+        | StackUse::Extends => return None,
     })
 }
 

@@ -52,6 +52,11 @@ impl Call {
         self.meaning.reads || self.meaning.transform
     }
 
+    /// Whether this function, called by a module, shows that the module is no model but makes samples.
+    pub(super) fn makes_samples_in_module(&self) -> bool {
+        self.meaning.transform || (self.meaning.reads && !self.meaning.weights)
+    }
+
     /// Whether it is an iterator's or a generator's function that gives the next item.
     pub(super) fn gives_items(&self) -> bool {
         (self.generator && !self.expression) || self.meaning.asks

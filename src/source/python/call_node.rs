@@ -88,7 +88,12 @@ impl CallNode {
     }
 
     fn gives_items(&self) -> bool {
-        self.asks || 2 * self.in_for > self.stacks.min(FIRST) || self.is_nearly_always(self.draws)
+        self.is_iterator() || self.is_nearly_always(self.draws)
+    }
+
+    /// Whether it is an iterator's function, by its kind or because a `for` loop calls it for its next item.
+    pub(super) fn is_iterator(&self) -> bool {
+        self.asks || 2 * self.in_for > self.stacks.min(FIRST)
     }
 
     /// Returns the instructions that called it, without rare ones: those are from stacks whose frames were read at

@@ -1,10 +1,12 @@
 //! The fields of a Python code object. Does not depend on frames.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::PythonError;
 use super::bytecode::{is_kept, name_of_callee};
+use super::flow;
 use super::layout::{BYTES, BytecodeLayout};
 use super::memory::{Memory, WORD};
 use super::naming::{CodeLocation, is_library};
@@ -19,6 +21,22 @@ const MAX_UNITS: usize = 8192;
 const MAX_CACHES: usize = 10;
 /// Bytes of a unit.
 pub(super) const UNIT: usize = 2;
+
+/// Methods that put their arguments into their objects.
+const FILLS: [&str; 12] = [
+    "add",
+    "append",
+    "appendleft",
+    "copy_",
+    "extend",
+    "insert",
+    "push",
+    "put",
+    "put_nowait",
+    "send",
+    "setdefault",
+    "update",
+];
 
 /// `CO_GENERATOR` and `CO_ASYNC_GENERATOR` of `co_flags`.
 const GENERATORS: usize = 0x20 | 0x200;
@@ -98,6 +116,35 @@ impl Code {
     pub(super) fn keeps(&self, memory: &Memory, unit: usize) -> Result<Option<bool>, PythonError> {
         let code = self.units(memory, unit, MAX_CACHES + 1)?;
         Ok(code.and_then(|code| is_kept(memory.layout.opcodes, &code, unit)))
+    }
+
+    /// Returns where the instructions are that may use what the call at this instruction gives. `None` if that is not known,
+    /// as before 3.11.
+    pub(super) fn users(
+        &self,
+        memory: &Memory,
+        instruction: usize,
+    ) -> Result<Option<Vec<Range<usize>>>, PythonError> {
+        let BytecodeLayout::Inside(offset) = memory.layout.bytecode else {
+            return Ok(None);
+        };
+        let begin = self.at.wrapping_add(offset);
+        let Some(bytes) = instruction.checked_sub(begin) else {
+            return Ok(None);
+        };
+        let Some(code) = self.units(memory, bytes / UNIT, MAX_UNITS)? else {
+            return Ok(None);
+        };
+        let names = addresses(memory, self.globals_at)?;
+        let fills = |name: usize| {
+            let name = names.get(name).and_then(|name| memory.text(*name).ok());
+            name.is_some_and(|name| FILLS.contains(&name.as_str()))
+        };
+        let reached = flow::reached(memory.layout.opcodes, &code, bytes / UNIT, fills);
+        let address = |unit: usize| begin.saturating_add(unit.saturating_mul(UNIT));
+        let reached = reached.into_iter().flatten();
+        let users = reached.map(|units| address(units.start)..address(units.end));
+        Ok(Some(users.collect()).filter(|users: &Vec<_>| !users.is_empty()))
     }
 
     /// Returns the bytecode up to this unit, and up to `many` units more. `None` if `unit` is beyond [`MAX_UNITS`].

@@ -103,6 +103,9 @@ pub enum Asks {
 /// Number of innermost frames searched for the `join` of `threading`.
 const JOIN: usize = 3;
 
+/// Maximum number of calls of which it is remembered where their values go.
+const MAX_FLOWS: usize = 64;
+
 fn joins(frame: &Frame) -> bool {
     let place = &frame.code.place;
     place.function() == "join" && place.file.ends_with("/threading.py")
@@ -316,6 +319,20 @@ impl Stacks {
             let mut held = held.into_iter().flatten();
             held.any(|iterator| !elsewhere.contains(&memory, walker, iterator))
         };
-        self.sites.poll(stack, in_for, iterates)
+        let flows = &mut self.flows;
+        let users = |depth| {
+            let frame = frames.iter().rev().nth(depth)?;
+            let at = frame.instruction?;
+            if let Some(known) = flows.get(&at) {
+                return known.clone();
+            }
+            let users = frame.code.users(&memory, at).ok()?;
+            if flows.len() >= MAX_FLOWS {
+                flows.clear();
+            }
+            flows.insert(at, users.clone());
+            users
+        };
+        self.sites.poll(stack, in_for, iterates, users)
     }
 }

@@ -1,4 +1,4 @@
-//! The bytecode of CPython, as far as it is needed to find the callee of a call.
+//! The bytecode of CPython, as far as it is needed to find the callee of a call, and the variables that a value reaches.
 //!
 //! Numbers and caches are those of `Include/opcode.h` (up to 3.10), `Include/opcode.h` and
 //! `Include/internal/pycore_opcode.h` (3.11, 3.12: `_PyOpcode_Deopt`, `_PyOpcode_Caches`), `Include/opcode_ids.h` and
@@ -10,8 +10,10 @@
 pub(super) enum StackUse {
     /// Any other effect; does not occur in the simple arguments of a call.
     Other,
-    /// Takes a value only to drop it, or to branch on it.
+    /// Takes a value only to drop it.
     Drop,
+    /// Takes a value only to branch on it.
+    Test,
     /// Hides another instruction, whose caches are then not known: set by debuggers and coverage.
     Hidden,
     Nothing,
@@ -19,6 +21,18 @@ pub(super) enum StackUse {
     Extends,
     /// Pushes this many values that have no name here.
     Push(u8),
+    /// Pushes the local that its argument says, or the two that the halves of its argument say.
+    Local,
+    Locals,
+    /// Takes a value into a local, or into a name of the module.
+    Store,
+    StoreName,
+    /// Takes values into the two locals that the halves of its argument say.
+    Stores,
+    /// Takes a value into the local that the high half of its argument says, and pushes the other.
+    StoreAndLocal,
+    /// Takes a value into an attribute or an item of an object, or into a global.
+    StoreInto,
     /// Pushes the placeholder that a plain function has where a method has its object.
     Null,
     /// Pushes the value of a name, which may be a callee.
@@ -104,12 +118,17 @@ const fn table(rows: &[&Rows]) -> [Instruction; 256] {
 
 /// Instructions that kept their numbers up to 3.12.
 const UP_TO_3_12: &Rows = &[
-    // POP_TOP, UNARY_NOT, POP_JUMP_IF_FALSE, POP_JUMP_IF_TRUE
-    (StackUse::Drop, 0, &[1, 1, 12, 12, 114, 115]),
+    (StackUse::Drop, 0, &[1, 1]),
+    // UNARY_NOT, POP_JUMP_IF_FALSE, POP_JUMP_IF_TRUE
+    (StackUse::Test, 0, &[12, 12, 114, 115]),
     (StackUse::Nothing, 0, &[9, 9]),
     (StackUse::Extends, 0, &[144, 144]),
-    // LOAD_CONST, LOAD_FAST
-    (StackUse::Push(1), 0, &[100, 100, 124, 124]),
+    (StackUse::Push(1), 0, &[100, 100]),
+    (StackUse::Local, 0, &[124, 124]),
+    (StackUse::Store, 0, &[125, 125]),
+    (StackUse::StoreName, 0, &[90, 90]),
+    // STORE_SUBSCR, STORE_ATTR, STORE_GLOBAL
+    (StackUse::StoreInto, 0, &[60, 60, 95, 95, 97, 97]),
     (StackUse::Name, 0, &[101, 101]),
     // LIST_EXTEND, DICT_MERGE
     (StackUse::Join, 0, &[162, 162, 164, 164]),
@@ -142,8 +161,9 @@ const SINCE_3_11: &Rows = &[
     (StackUse::Null, 0, &[2, 2]),
     // KW_NAMES
     (StackUse::Nothing, 0, &[172, 172]),
-    // LOAD_DEREF
-    (StackUse::Push(1), 0, &[137, 137]),
+    // LOAD_CLOSURE and LOAD_DEREF, STORE_DEREF
+    (StackUse::Local, 0, &[136, 137]),
+    (StackUse::Store, 0, &[138, 138]),
     (StackUse::CallUnpacked { below: 2 }, 0, &[142, 142]),
 ];
 
@@ -151,7 +171,11 @@ const ONLY_3_11: &Rows = &[
     // LIST_TO_TUPLE
     (StackUse::Replace, 0, &[82, 82]),
     (StackUse::Extends, 0, &[34, 34]),
-    (StackUse::Push(1), 0, &[44, 46]),
+    // LOAD_CONST__LOAD_FAST; LOAD_FAST__LOAD_CONST, LOAD_FAST__LOAD_FAST: each is the first of two.
+    (StackUse::Push(1), 0, &[44, 44]),
+    (StackUse::Local, 0, &[45, 46]),
+    // STORE_FAST__LOAD_FAST, STORE_FAST__STORE_FAST
+    (StackUse::Store, 0, &[161, 161, 167, 167]),
     (StackUse::GlobalOrCallee, 5, &[47, 48, 55, 55, 116, 116]),
     (StackUse::Attribute, 4, &[39, 43, 106, 106]),
     (StackUse::Method, 10, &[56, 59, 62, 63, 160, 160]),
@@ -171,17 +195,24 @@ const ONLY_3_11: &Rows = &[
         &[22, 24, 171, 171],
     ),
     // STORE_SUBSCR, UNPACK_SEQUENCE
-    (StackUse::Other, 1, &[60, 60, 168, 170, 92, 92, 177, 180]),
+    (StackUse::StoreInto, 1, &[60, 60, 168, 170]),
+    (StackUse::Other, 1, &[92, 92, 177, 180]),
     // STORE_ATTR, COMPARE_OP
-    (StackUse::Other, 4, &[95, 95, 153, 154, 158, 159]),
+    (StackUse::StoreInto, 4, &[95, 95, 153, 154, 158, 159]),
     (StackUse::Other, 2, &[26, 29, 107, 107]),
     // DO_TRACING
     (StackUse::Hidden, 0, &[255, 255]),
 ];
 
 const ONLY_3_12: &Rows = &[
-    // LOAD_FAST and LOAD_CONST, LOAD_FAST_CHECK
-    (StackUse::Push(1), 0, &[84, 84, 86, 86, 88, 88, 127, 127]),
+    // LOAD_CONST__LOAD_FAST
+    (StackUse::Push(1), 0, &[84, 84]),
+    // LOAD_FAST__LOAD_CONST, LOAD_FAST__LOAD_FAST, LOAD_FAST_CHECK
+    (StackUse::Local, 0, &[86, 86, 88, 88, 127, 127]),
+    // STORE_FAST__LOAD_FAST, STORE_FAST__STORE_FAST
+    (StackUse::Store, 0, &[154, 154, 158, 158]),
+    // STORE_SUBSCR
+    (StackUse::StoreInto, 1, &[60, 60, 159, 160]),
     (StackUse::GlobalOrCallee, 4, &[111, 112, 116, 116]),
     (
         StackUse::AttributeOrMethod,
@@ -203,17 +234,21 @@ const ONLY_3_12: &Rows = &[
         3,
         &[23, 24, 28, 29, 34, 34, 38, 48, 56, 56, 171, 171],
     ),
-    // STORE_SUBSCR, UNPACK_SEQUENCE, FOR_ITER, COMPARE_OP, SEND, LOAD_SUPER_ATTR
+    // UNPACK_SEQUENCE, FOR_ITER, COMPARE_OP, SEND, LOAD_SUPER_ATTR
     (
         StackUse::Other,
         1,
         &[
-            60, 60, 159, 160, 92, 92, 161, 161, 166, 167, 62, 65, 93, 93, 57, 59, 107, 107, 123,
-            123, 168, 168, 66, 67, 141, 141,
+            92, 92, 161, 161, 166, 167, 62, 65, 93, 93, 57, 59, 107, 107, 123, 123, 168, 168, 66,
+            67, 141, 141,
         ],
     ),
     // STORE_ATTR
-    (StackUse::Other, 4, &[95, 95, 113, 113, 148, 148, 153, 153]),
+    (
+        StackUse::StoreInto,
+        4,
+        &[95, 95, 113, 113, 148, 148, 153, 153],
+    ),
     // ENTER_EXECUTOR, INSTRUMENTED_...
     (StackUse::Hidden, 0, &[230, 230, 237, 255]),
 ];
@@ -221,9 +256,19 @@ const ONLY_3_12: &Rows = &[
 const ONLY_3_13: &Rows = &[
     (StackUse::Nothing, 0, &[30, 30]),
     (StackUse::Extends, 0, &[71, 71]),
-    // LOAD_CONST, LOAD_DEREF, LOAD_FAST, LOAD_FAST_CHECK, LOAD_FAST_LOAD_FAST
-    (StackUse::Push(1), 0, &[83, 85, 87, 87]),
-    (StackUse::Push(2), 0, &[88, 88]),
+    (StackUse::Push(1), 0, &[83, 83]),
+    // LOAD_DEREF, LOAD_FAST, LOAD_FAST_CHECK, LOAD_FAST_LOAD_FAST
+    (StackUse::Local, 0, &[84, 85, 87, 87]),
+    (StackUse::Locals, 0, &[88, 88]),
+    // STORE_DEREF, STORE_FAST, STORE_FAST_LOAD_FAST, STORE_FAST_STORE_FAST
+    (StackUse::Store, 0, &[109, 110]),
+    (StackUse::StoreAndLocal, 0, &[111, 111]),
+    (StackUse::Stores, 0, &[112, 112]),
+    (StackUse::StoreName, 0, &[114, 114]),
+    // STORE_GLOBAL, STORE_SUBSCR, STORE_ATTR
+    (StackUse::StoreInto, 0, &[113, 113]),
+    (StackUse::StoreInto, 1, &[39, 39, 212, 213]),
+    (StackUse::StoreInto, 4, &[108, 108, 209, 211]),
     (StackUse::Null, 0, &[34, 34]),
     (StackUse::Name, 0, &[92, 92]),
     (StackUse::GlobalOrCallee, 4, &[91, 91, 203, 204]),
@@ -244,20 +289,18 @@ const ONLY_3_13: &Rows = &[
     ),
     (StackUse::Call { below: 2, above: 1 }, 0, &[57, 57]),
     (StackUse::CallUnpacked { below: 2 }, 0, &[54, 54]),
-    // JUMP_BACKWARD, STORE_SUBSCR, SEND, UNPACK_SEQUENCE, LOAD_SUPER_ATTR, COMPARE_OP, CONTAINS_OP, POP_JUMP_..., FOR_ITER
+    // JUMP_BACKWARD, SEND, UNPACK_SEQUENCE, LOAD_SUPER_ATTR, COMPARE_OP, CONTAINS_OP, POP_JUMP_..., FOR_ITER
     (
         StackUse::Other,
         1,
         &[
-            77, 77, 39, 39, 212, 213, 104, 104, 208, 208, 117, 117, 220, 222, 93, 93, 205, 206, 58,
-            59, 182, 186, 97, 100, 72, 72, 187, 190,
+            77, 77, 104, 104, 208, 208, 117, 117, 220, 222, 93, 93, 205, 206, 58, 59, 182, 186, 97,
+            100, 72, 72, 187, 190,
         ],
     ),
-    // POP_TOP, TO_BOOL
     (StackUse::Drop, 0, &[32, 32]),
-    (StackUse::Drop, 3, &[40, 40, 214, 219]),
-    // STORE_ATTR
-    (StackUse::Other, 4, &[108, 108, 209, 211]),
+    // TO_BOOL
+    (StackUse::Test, 3, &[40, 40, 214, 219]),
     // ENTER_EXECUTOR, INSTRUMENTED_...
     (StackUse::Hidden, 0, &[70, 70, 236, 255]),
 ];
@@ -266,14 +309,21 @@ const ONLY_3_14: &Rows = &[
     // NOP, NOT_TAKEN
     (StackUse::Nothing, 0, &[27, 28]),
     (StackUse::Extends, 0, &[69, 69]),
-    // LOAD_COMMON_CONSTANT, LOAD_CONST, LOAD_DEREF, LOAD_FAST, LOAD_FAST_BORROW, LOAD_FAST_CHECK, LOAD_SMALL_INT
-    (
-        StackUse::Push(1),
-        0,
-        &[81, 84, 190, 191, 86, 86, 88, 88, 94, 94],
-    ),
+    // LOAD_COMMON_CONSTANT, LOAD_CONST, LOAD_SMALL_INT
+    (StackUse::Push(1), 0, &[81, 82, 190, 191, 94, 94]),
+    // LOAD_DEREF, LOAD_FAST, LOAD_FAST_BORROW, LOAD_FAST_CHECK
+    (StackUse::Local, 0, &[83, 84, 86, 86, 88, 88]),
     // LOAD_FAST_BORROW_LOAD_FAST_BORROW, LOAD_FAST_LOAD_FAST
-    (StackUse::Push(2), 0, &[87, 87, 89, 89]),
+    (StackUse::Locals, 0, &[87, 87, 89, 89]),
+    // STORE_DEREF, STORE_FAST, STORE_FAST_LOAD_FAST, STORE_FAST_STORE_FAST
+    (StackUse::Store, 0, &[111, 112]),
+    (StackUse::StoreAndLocal, 0, &[113, 113]),
+    (StackUse::Stores, 0, &[114, 114]),
+    (StackUse::StoreName, 0, &[116, 116]),
+    // STORE_GLOBAL, STORE_SUBSCR, STORE_ATTR
+    (StackUse::StoreInto, 0, &[115, 115]),
+    (StackUse::StoreInto, 1, &[38, 38, 201, 202]),
+    (StackUse::StoreInto, 4, &[110, 110, 198, 200]),
     (StackUse::Null, 0, &[33, 33]),
     (StackUse::Name, 0, &[93, 93]),
     (StackUse::GlobalOrCallee, 4, &[92, 92, 192, 193]),
@@ -299,20 +349,18 @@ const ONLY_3_14: &Rows = &[
     ),
     // CALL_FUNCTION_EX has no argument: tuple and dict, or nothing in its place.
     (StackUse::Call { below: 2, above: 2 }, 0, &[4, 4]),
-    // STORE_SUBSCR, SEND, UNPACK_SEQUENCE, LOAD_SUPER_ATTR, COMPARE_OP, CONTAINS_OP, FOR_ITER, JUMP_BACKWARD, POP_JUMP_...
+    // SEND, UNPACK_SEQUENCE, LOAD_SUPER_ATTR, COMPARE_OP, CONTAINS_OP, FOR_ITER, JUMP_BACKWARD, POP_JUMP_...
     (
         StackUse::Other,
         1,
         &[
-            38, 38, 201, 202, 106, 106, 197, 197, 119, 119, 209, 211, 96, 96, 194, 195, 56, 57,
-            166, 170, 70, 70, 171, 174, 75, 75, 175, 176, 100, 103,
+            106, 106, 197, 197, 119, 119, 209, 211, 96, 96, 194, 195, 56, 57, 166, 170, 70, 70,
+            171, 174, 75, 75, 175, 176, 100, 103,
         ],
     ),
-    // POP_TOP, TO_BOOL
     (StackUse::Drop, 0, &[31, 31]),
-    (StackUse::Drop, 3, &[39, 39, 203, 208]),
-    // STORE_ATTR
-    (StackUse::Other, 4, &[110, 110, 198, 200]),
+    // TO_BOOL
+    (StackUse::Test, 3, &[39, 39, 203, 208]),
     // INSTRUMENTED_..., ENTER_EXECUTOR
     (StackUse::Hidden, 0, &[234, 255]),
 ];

@@ -29,6 +29,8 @@ struct Place {
     stacks: u32,
     /// Whether a model was seen there, and not training alone.
     model: bool,
+    /// Number of these stacks that showed a layer of a model.
+    layers: u32,
 }
 
 /// What one function led to.
@@ -60,10 +62,10 @@ impl Preparation {
         }
         let first = |is: fn(&Call) -> bool| stack.iter().position(is);
         let model = first(|call| call.meaning.module)
-            .filter(|model| !stack[*model..].iter().any(|call| call.meaning.transform));
+            .filter(|model| !stack[*model..].iter().any(Call::makes_samples_in_module));
         let training = first(|call| call.meaning.trains);
         if requests {
-            self.record(stack, false, |function| &mut function.requests);
+            self.record(stack, false, false, |function| &mut function.requests);
         } else if let (None, Some(samples)) = (model, stack.iter().position(Call::makes_samples)) {
             for call in stack[..samples].iter().take(MAX_DEPTH) {
                 let function = self.function(call.code);
@@ -72,10 +74,14 @@ impl Preparation {
             return true;
         } else if let Some(computes) = model.or(training) {
             let model = model.is_some();
-            self.record(&stack[..computes], model, |function| &mut function.computes);
+            let (callers, within) = stack.split_at(computes);
+            let layer = within.iter().any(|call| call.meaning.layer);
+            self.record(callers, model, layer, |function| &mut function.computes);
+            // A module without layers that runs before the model may be a transform of the program's own.
+            return training.is_none() && !layer && self.is_between(callers, false);
         } else {
             let makes = self.count_other(stack);
-            return makes || self.is_between(stack);
+            return makes || self.is_between(stack, true);
         }
         false
     }
@@ -104,6 +110,7 @@ impl Preparation {
         &mut self,
         stack: &[Call],
         model: bool,
+        layer: bool,
         places: impl Fn(&mut Leads) -> &mut Vec<Place>,
     ) {
         for call in stack.iter().take(MAX_DEPTH) {
@@ -117,19 +124,21 @@ impl Preparation {
             if let Some(known) = known {
                 known.stacks = known.stacks.saturating_add(1);
                 known.model |= model;
+                known.layers = known.layers.saturating_add(layer.into());
             } else if places.len() < MAX_PLACES {
                 places.push(Place {
                     instruction,
                     stacks: 1,
                     model,
+                    layers: layer.into(),
                 });
             }
         }
     }
 
     /// Follows the stack from outside while each function is at the place where it first led to a model. The first function
-    /// that is elsewhere decides.
-    fn is_between(&self, stack: &[Call]) -> bool {
+    /// that is elsewhere decides: it may be before that place or, with `after`, after its last model.
+    fn is_between(&self, stack: &[Call], after: bool) -> bool {
         for call in stack.iter().take(MAX_DEPTH) {
             let function = self.functions.get(&call.code);
             let (Some(at), Some(function)) = (call.instruction, function) else {
@@ -138,24 +147,34 @@ impl Preparation {
             let Some((first, last)) = function.computes() else {
                 return false;
             };
-            let asks = |after: usize, before: usize| {
+            let asks = |from: usize, to: usize| {
                 let mut requests = known(&function.requests, REQUESTS);
-                requests.any(|place| after < place.instruction && place.instruction < before)
+                requests.any(|place| from < place.instruction && place.instruction < to)
             };
             if at != first {
-                return (at < first && !asks(at, first)) || (at > last && asks(last, at));
+                return (at < first && !asks(at, first)) || (after && at > last && asks(last, at));
             }
         }
         false
     }
 }
 
+impl Place {
+    fn has_layers(&self) -> bool {
+        self.layers > 0 && self.layers >= self.stacks / ONE_OF
+    }
+}
+
 impl Leads {
-    /// Returns the first and the last instruction that lead to a model or to training. `None` if none is known, or if the
-    /// first leads to training without a model: a model that was not seen may run before it.
+    /// Returns the first and the last instruction that lead to a model or to training; as first, one that leads to layers if
+    /// any does. `None` if none is known, or if the first leads to training without a model: a model that was not seen may run
+    /// before it.
     fn computes(&self) -> Option<(usize, usize)> {
-        let first = known(&self.computes, 1).min_by_key(|place| place.instruction)?;
-        let last = known(&self.computes, 1).max_by_key(|place| place.instruction)?;
+        let computes = || known(&self.computes, 1);
+        let has_layers = computes().any(Place::has_layers);
+        let models = computes().filter(|place| !has_layers || !place.model || place.has_layers());
+        let first = models.min_by_key(|place| place.instruction)?;
+        let last = computes().max_by_key(|place| place.instruction)?;
         first.model.then_some((first.instruction, last.instruction))
     }
 
@@ -179,8 +198,9 @@ mod tests {
     use super::*;
     use crate::loaders::Meaning;
 
-    /// Functions by letters, outermost first, each with the place where it is, from 0: `h` a model, `v` a transform, `d` a
-    /// read of samples, `b` a backward pass.
+    /// Functions by letters, outermost first, each with the place where it is, from 0: `h` a module, `l` a layer, `v` a
+    /// transform, `d` a read of samples, `w` one that may be
+    /// of weights, `b` a backward pass.
     fn stack(text: &str) -> Vec<Call> {
         let calls = text.split_whitespace().map(|call| {
             let (letter, at) = call.split_at(1);
@@ -188,8 +208,10 @@ mod tests {
                 code: letter.as_bytes()[0].into(),
                 meaning: Meaning {
                     module: letter == "h",
+                    layer: letter == "l",
                     transform: letter == "v",
-                    reads: letter == "d",
+                    reads: letter == "d" || letter == "w",
+                    weights: letter == "w",
                     trains: letter == "b",
                     ..Meaning::default()
                 },
@@ -228,7 +250,7 @@ mod tests {
         ];
         assert_eq!(seen(loops), [false, true, true, true, false, false]);
         // After the model and before the next request, it is a part of the step.
-        let after = ["m0 t1 n0?", "m0 t0 l0", "m0 t3 h0", "m0 t4 b0", "m0 t5 l0"];
+        let after = ["m0 t1 n0?", "m0 t0 o0", "m0 t3 h0", "m0 t4 b0", "m0 t5 o0"];
         assert_eq!(seen(after), [false; 5]);
         // The request may come last in the loop.
         let last = [
@@ -236,7 +258,7 @@ mod tests {
             "m0 t6 a0",
             "m0 t1 h0",
             "m0 t2 b0",
-            "m0 t3 l0",
+            "m0 t3 o0",
             "m0 t0 a0",
         ];
         assert_eq!(seen(last), [false, true, false, false, false, true]);
@@ -249,6 +271,26 @@ mod tests {
         // It may make a part of a batch after the first model, too.
         let loops = ["m0 t1 n0?", "m0 t2 h0", "m0 t3 v0", "m0 t4 h0", "m0 t5 b0"];
         assert_eq!(seen(loops), [false, false, true, false, false]);
+    }
+
+    #[test]
+    fn a_module_without_layers_before_the_model_may_be_a_transform() {
+        let loops = [
+            "m0 t1 n0?",
+            "m0 t2 h0 f0",
+            "m0 t3 s1 h0 l0",
+            // A part of the model that has no layers, and a loss.
+            "m0 t3 s1 h0 f1",
+            "m0 t4 h0 f0",
+            "m0 t5 b0",
+        ];
+        assert_eq!(seen(loops), [false, true, false, false, false, false]);
+        // In a generator around the loader.
+        let loops = ["m0 t1 g1 n0?", "m0 t1 g2 h0 f0", "m0 t3 h0 l0", "m0 t5 b0"];
+        assert_eq!(seen(loops), [false, true, false, false]);
+        // Where no module has layers, any of them may be the model.
+        let loops = ["m0 t1 n0?", "m0 t2 h0 f0", "m0 t3 h0 f0", "m0 t5 b0"];
+        assert_eq!(seen(loops), [false; 4]);
     }
 
     #[test]
@@ -265,9 +307,9 @@ mod tests {
         ];
         let made = [false, false, true, true, false, false, false];
         assert_eq!(seen(loops), made);
-        // A model may read its weights.
-        let loops = ["m0 t1 n0?", "m0 t2 h0 d0", "m0 t5 b0"];
-        assert_eq!(seen(loops), [false; 3]);
+        // A model may read its weights, or its images.
+        let loops = ["m0 t1 n0?", "m0 t2 h0 w0", "m0 t3 h0 d0", "m0 t5 b0"];
+        assert_eq!(seen(loops), [false, false, true, false]);
     }
 
     #[test]
@@ -283,7 +325,7 @@ mod tests {
             }
         }
         assert!(poll("m0 t7 a0", false));
-        for text in ["m0 t1 l0?", "m0 t2 h0", "m0 t3 b0", "m0 t6 n0"] {
+        for text in ["m0 t1 o0?", "m0 t2 h0", "m0 t3 b0", "m0 t6 n0"] {
             for _ in 0..10 {
                 poll(text, true);
             }

@@ -9,8 +9,12 @@
 //!
 //! Pure: functions are numbers. Does not depend on how stacks are read.
 
+use std::ops::Range;
+
 use super::call::Call;
 use super::call_node::{CallNode, FIRST, OF_EACH};
+
+mod of_step;
 
 /// What a stack says of the main thread's place in the training loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,13 +65,15 @@ pub(super) struct Sites {
 
 impl Sites {
     /// Adds a stack, outermost function first, and returns what it means. `in_for` tells whether the function at a
-    /// depth takes the next item of a `for` loop, and `iterates` whether it holds an iterator that may give batches.
-    /// Both are called only where the answer matters.
+    /// depth takes the next item of a `for` loop, `iterates` whether it holds an iterator that may give batches, and
+    /// `users` where it may use what its present call gives, if that is known. They are called only where the answer
+    /// matters.
     pub(super) fn poll(
         &mut self,
         stack: &[Call],
         in_for: impl Fn(usize) -> bool,
         iterates: impl FnOnce(usize) -> bool,
+        users: impl FnOnce(usize) -> Option<Vec<Range<usize>>>,
     ) -> Site {
         if self.nodes.len() > MAX_NODES || stack.is_empty() {
             self.nodes.clear();
@@ -102,6 +108,9 @@ impl Sites {
         match called {
             Some(called) if !self.nodes[called].asks() && may_be_other() => Site::Unknown,
             _ if self.is_of_step(found, called, stack[at - 1].instruction) => Site::Unknown,
+            Some(called) if self.is_not_for_model(found, called, stack, || users(at - 1)) => {
+                Site::Unknown
+            }
             _ => Site::Data,
         }
     }
@@ -135,49 +144,6 @@ impl Sites {
             .children
             .iter()
             .map(|child| &self.nodes[*child])
-    }
-
-    /// Whether the loop, at instruction `here`, takes items of something within its step or after it. Within: it has run a
-    /// model, and trains without running another. After: it has asked for a batch and trained or run a model on it, and
-    /// does no more of that before its next request. Such items are probably not batches, but results to evaluate, for
-    /// example.
-    fn is_of_step(&self, found: usize, called: Option<usize>, here: Option<usize>) -> bool {
-        let Some(here) = here else { return false };
-        let others = || {
-            let called = called.map(|called| &self.nodes[called]);
-            let is_other =
-                move |child: &&CallNode| !called.is_some_and(|it| std::ptr::eq(it, *child));
-            self.children(found).filter(is_other)
-        };
-        let called = called.map(|called| &self.nodes[called]);
-        if called.is_some_and(|called| called.pytorch > 0) {
-            return false;
-        }
-        let requests = || {
-            let asking =
-                others().filter(|child| child.pytorch > 0 || (child.is_asking() && child.asks()));
-            asking.flat_map(CallNode::called_at)
-        };
-        let any = |is: fn(&CallNode) -> bool, after: usize, before: usize| {
-            let such = others().filter(|child| is(child));
-            let mut places = such.flat_map(CallNode::called_at);
-            places.any(|place| after < place && place < before)
-        };
-        let end = usize::MAX;
-        if any(CallNode::only_runs_model, 0, here)
-            && any(CallNode::trains, here, end)
-            && !any(CallNode::runs_model, here, end)
-        {
-            return true;
-        }
-        let hands_over = called.is_some_and(|called| called.hands_over > 0);
-        let makes = called.is_some_and(CallNode::only_makes_samples);
-        let before = requests().filter(|place| *place < here).min();
-        let after = requests().filter(|place| *place > here).min();
-        let is_last = after.is_none() && (makes || (self.pytorch && !hands_over));
-        let from = before.or_else(|| is_last.then_some(0));
-        from.is_some_and(|from| any(CallNode::computes, from, here))
-            && !any(CallNode::computes, here, after.unwrap_or(end))
     }
 
     /// Looks for the training loop along this path. The outermost loop replaces one within it that was found earlier.
@@ -303,7 +269,7 @@ impl Sites {
         let trains = last(|call| call.meaning.trains);
         let layer = last(|call| call.meaning.layer);
         let model = last(|call| call.meaning.module)
-            .filter(|model| !stack[*model..].iter().any(|call| call.meaning.transform));
+            .filter(|model| !stack[*model..].iter().any(Call::makes_samples_in_module));
         let makes_samples = last(Call::makes_samples).filter(|_| self.trains && !self.pytorch);
         let pytorch = last(|call| call.pytorch);
         let iterator = last(Call::gives_items);
@@ -405,6 +371,7 @@ mod tests {
             meaning: Meaning {
                 asks: letter == 'n',
                 hands_over: letter == 'q',
+                queue: letter == 'q',
                 trains: letter == 'b',
                 layer: letter == 'h',
                 module: letter == 'o',
@@ -440,7 +407,12 @@ mod tests {
                 // `!` follows a function that takes the next item of a `for` loop.
                 let in_for = letters.find('!').map(|at| at - 1);
                 let stack = stack(&letters.replace('!', ""));
-                sites.poll(&stack, |depth| Some(depth) == in_for, |_| iterates)
+                sites.poll(
+                    &stack,
+                    |depth| Some(depth) == in_for,
+                    |_| iterates,
+                    |_| None,
+                )
             };
             seen = stacks.iter().map(poll).collect();
         }
@@ -474,7 +446,7 @@ mod tests {
     fn a_thread_that_trains_waits_for_batches_in_a_buffer_of_its_own() {
         assert_eq!(learned(&["mtkw", "mts"]), [Site::Unknown; 2]);
         let mut sites = Sites::default();
-        let mut poll = |letters| sites.poll(&stack(letters), |_| false, |_| false);
+        let mut poll = |letters| sites.poll(&stack(letters), |_| false, |_| false, |_| None);
         for _ in 0..500 {
             poll("mtkw");
             poll("mts");
@@ -508,10 +480,10 @@ mod tests {
     #[test]
     fn that_a_thread_trains_is_forgotten_with_the_stacks_that_showed_it() {
         let mut sites = Sites::default();
-        sites.poll(&stack("mtsb"), |_| false, |_| false);
+        sites.poll(&stack("mtsb"), |_| false, |_| false, |_| None);
         assert!(sites.trains());
         for _ in 0..=REMEMBERED {
-            sites.poll(&stack("mts"), |_| false, |_| false);
+            sites.poll(&stack("mts"), |_| false, |_| false, |_| None);
         }
         assert!(!sites.trains());
     }
@@ -532,7 +504,7 @@ mod tests {
     #[test]
     fn until_the_loop_is_found_a_generator_may_make_the_next_batch() {
         let mut sites = Sites::default();
-        let mut poll = |letters| sites.poll(&stack(letters), |_| false, |_| false);
+        let mut poll = |letters| sites.poll(&stack(letters), |_| false, |_| false, |_| None);
         assert_eq!(poll("mtgf"), Site::Generator);
         assert_eq!(poll("mts"), Site::Unknown);
         // A generator expression, which mostly serves a sum; then a generator that is the loop itself.
@@ -545,9 +517,9 @@ mod tests {
     fn a_thread_without_a_function_is_nowhere() {
         let mut sites = Sites::default();
         for letters in ["", "mtnw", "", "m", ""] {
-            sites.poll(&stack(letters), |_| true, |_| true);
+            sites.poll(&stack(letters), |_| true, |_| true, |_| None);
         }
-        assert_eq!(sites.poll(&[], |_| true, |_| true), Site::Unknown);
+        assert_eq!(sites.poll(&[], |_| true, |_| true, |_| None), Site::Unknown);
         assert_eq!(learned(&["mtnw", "mts"]), [Site::Data, Site::Step]);
     }
 
@@ -578,7 +550,7 @@ mod tests {
             let mut stack = stack(letters);
             // Where the loop, the second function, calls the third.
             stack[1].instruction = Some(line);
-            sites.poll(&stack, |_| false, |_| false)
+            sites.poll(&stack, |_| false, |_| false, |_| None)
         };
         let mut seen = vec![];
         for _ in 0..100 {
@@ -602,8 +574,14 @@ mod tests {
     #[test]
     fn a_single_stack_does_not_show_what_a_for_loop_calls() {
         let mut sites = Sites::default();
-        let mut poll =
-            |letters, in_for| sites.poll(&stack(letters), |depth| in_for && depth == 1, |_| false);
+        let mut poll = |letters, in_for| {
+            sites.poll(
+                &stack(letters),
+                |depth| in_for && depth == 1,
+                |_| false,
+                |_| None,
+            )
+        };
         for _ in 0..30 {
             poll("mtqw", false);
             poll("mts", false);
@@ -725,11 +703,45 @@ mod tests {
                 if let Some(innermost) = stack.last_mut() {
                     innermost.pytorch = letters.ends_with('p');
                 }
-                sites.poll(&stack, |depth| Some(depth) == in_for, |_| false)
+                sites.poll(&stack, |depth| Some(depth) == in_for, |_| false, |_| None)
             };
             seen = stacks.iter().map(poll).collect();
         }
         seen
+    }
+
+    /// Returns the site of `asks` in a loop that calls its model at 2 and trains at 3, and that may use at `users` what it
+    /// gets.
+    fn site_of(asks: &str, users: Option<[usize; 2]>) -> Site {
+        let mut sites = Sites::default();
+        let mut seen = Site::Unknown;
+        for _ in 0..100 {
+            for (letters, place) in [("mtsh", 2), ("mtb", 3), (asks, 1)] {
+                let mut stack = stack(letters);
+                stack[1].instruction = Some(place);
+                seen = sites.poll(
+                    &stack,
+                    |_| false,
+                    |_| false,
+                    |_| users.map(|[from, to]| std::iter::once(from..to).collect()),
+                );
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn what_no_model_may_use_is_no_batch() {
+        for asks in ["mtr", "mtk", "mtl", "mtfx"] {
+            assert_eq!(site_of(asks, None), Site::Data, "{asks}");
+            assert_eq!(site_of(asks, Some([2, 3])), Site::Data, "{asks}");
+            // It may go into the loss, or into a log.
+            assert_eq!(site_of(asks, Some([3, 9])), Site::Unknown, "{asks}");
+        }
+        // An iterator and a queue give batches, whether or not it is seen what uses them.
+        for asks in ["mtn", "mtgw", "mtq"] {
+            assert_eq!(site_of(asks, Some([3, 9])), Site::Data, "{asks}");
+        }
     }
 
     #[test]
@@ -792,19 +804,25 @@ mod tests {
     fn the_outermost_loop_takes_the_place_of_one_within_it() {
         let mut sites = Sites::default();
         for _ in 0..30 {
-            sites.poll(&stack("mtgnw"), |_| false, |_| false);
+            sites.poll(&stack("mtgnw"), |_| false, |_| false, |_| None);
             assert_ne!(
-                sites.poll(&stack("mtgc"), |_| false, |_| false),
+                sites.poll(&stack("mtgc"), |_| false, |_| false, |_| None),
                 Site::Data,
                 "unknown or a step"
             );
         }
         for _ in 0..10 {
-            sites.poll(&stack("mtgc"), |_| false, |_| false);
-            sites.poll(&stack("mts"), |_| false, |_| false);
+            sites.poll(&stack("mtgc"), |_| false, |_| false, |_| None);
+            sites.poll(&stack("mts"), |_| false, |_| false, |_| None);
         }
-        assert_eq!(sites.poll(&stack("mtgc"), |_| false, |_| false), Site::Data);
-        assert_eq!(sites.poll(&stack("mts"), |_| false, |_| false), Site::Step);
+        assert_eq!(
+            sites.poll(&stack("mtgc"), |_| false, |_| false, |_| None),
+            Site::Data
+        );
+        assert_eq!(
+            sites.poll(&stack("mts"), |_| false, |_| false, |_| None),
+            Site::Step
+        );
         assert_eq!(
             sites.widened(),
             2,
@@ -816,16 +834,19 @@ mod tests {
     fn a_long_validation_is_elsewhere() {
         let mut sites = Sites::default();
         for _ in 0..500 {
-            sites.poll(&stack("mtnw"), |_| false, |_| false);
-            sites.poll(&stack("mts"), |_| false, |_| false);
+            sites.poll(&stack("mtnw"), |_| false, |_| false, |_| None);
+            sites.poll(&stack("mts"), |_| false, |_| false, |_| None);
         }
         for _ in 0..50 {
             assert_eq!(
-                sites.poll(&stack("mvnw"), |_| false, |_| false),
+                sites.poll(&stack("mvnw"), |_| false, |_| false, |_| None),
                 Site::Elsewhere
             );
         }
-        assert_eq!(sites.poll(&stack("mtnw"), |_| false, |_| false), Site::Data);
+        assert_eq!(
+            sites.poll(&stack("mtnw"), |_| false, |_| false, |_| None),
+            Site::Data
+        );
     }
 
     #[test]
@@ -838,7 +859,7 @@ mod tests {
                 code: code * 100 + depth,
                 ..other
             }));
-            sites.poll(&deep, |_| false, |_| false);
+            sites.poll(&deep, |_| false, |_| false, |_| None);
         }
         assert!(sites.nodes.len() <= MAX_NODES + MAX_DEPTH + 1);
     }

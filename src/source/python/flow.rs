@@ -1,0 +1,306 @@
+//! Where the value that a call gives may go within its function: to which of its statements, through which variables.
+//!
+//! Takes a function for straight code, so a value may reach less than this says, but hardly more. Does not read
+//! processes.
+
+use std::ops::Range;
+
+use super::bytecode::{Operation, is_kept, operations};
+use super::opcodes::{Opcodes, StackUse};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Variable {
+    Local(usize),
+    /// A name of the module.
+    Name(usize),
+}
+
+/// Instructions up to those that take their values into variables, or up to one that drops their value.
+#[derive(Debug, Clone, Default)]
+struct Assignment {
+    units: Range<usize>,
+    uses: Vec<Variable>,
+    sets: Vec<Variable>,
+}
+
+/// Returns the units of the statements that may use the value of the call at `at`, which may be inside an instruction.
+/// `fills`: whether the method with the name of this index puts its arguments into its object. `None` if it is not known, or
+/// if no variable takes the value.
+pub(super) fn reached(
+    opcodes: &Opcodes,
+    code: &[[u8; 2]],
+    at: usize,
+    fills: impl Fn(usize) -> bool,
+) -> Option<Vec<Range<usize>>> {
+    let assignments = assignments(&operations(opcodes, code)?, fills);
+    let call = assignments.iter().find(|one| one.units.contains(&at))?;
+    let mut reached = call.sets.clone();
+    if reached.is_empty() && is_kept(opcodes, code, at)? {
+        // A function that it calls gets it, and may put it into anything at hand.
+        reached.clone_from(&call.uses);
+    }
+    if reached.is_empty() {
+        return None;
+    }
+    let mut using: Vec<&Assignment> = vec![call];
+    loop {
+        let uses = |one: &&Assignment| one.uses.iter().any(|used| reached.contains(used));
+        let is_new = |one: &&Assignment| !using.iter().any(|known| known.units == one.units);
+        let new: Vec<_> = assignments.iter().filter(uses).filter(is_new).collect();
+        if new.is_empty() {
+            break;
+        }
+        reached.extend(new.iter().flat_map(|one| &one.sets));
+        using.extend(new);
+    }
+    Some(using.into_iter().map(|one| one.units.clone()).collect())
+}
+
+fn assignments(operations: &[Operation], fills: impl Fn(usize) -> bool) -> Vec<Assignment> {
+    let steps = operations
+        .iter()
+        .filter(|step| step.effect != StackUse::Nothing);
+    let mut steps = steps.peekable();
+    let mut all = vec![];
+    let mut now = Assignment::default();
+    let mut filled = None;
+    while let Some(step) = steps.next() {
+        let halves = [step.argument >> 4, step.argument & 15].map(Variable::Local);
+        match step.effect {
+            StackUse::Local => now.uses.push(Variable::Local(step.argument)),
+            StackUse::Locals => now.uses.extend(halves),
+            StackUse::Name | StackUse::Global => now.uses.push(Variable::Name(step.argument)),
+            StackUse::GlobalOrCallee => now.uses.push(Variable::Name(step.argument >> 1)),
+            StackUse::Method if fills(step.argument) => filled = now.uses.last().copied(),
+            StackUse::AttributeOrMethod if fills(step.argument >> 1) => {
+                filled = now.uses.last().copied();
+            }
+            StackUse::Store => now.sets.push(Variable::Local(step.argument)),
+            StackUse::StoreName => now.sets.push(Variable::Name(step.argument)),
+            StackUse::Stores => now.sets.extend(halves),
+            StackUse::StoreAndLocal => now.sets.push(halves[0]),
+            // Which of the values is the object is not worked out.
+            StackUse::StoreInto => now.sets.extend(now.uses.clone()),
+            StackUse::Drop => now.sets.extend(filled),
+            _ => continue,
+        }
+        // Several variables may take parts of one value.
+        let mut is_last = || !steps.peek().is_some_and(|next| stores(next.effect));
+        let pushes = step.effect == StackUse::StoreAndLocal;
+        if step.effect == StackUse::Drop || pushes || (stores(step.effect) && is_last()) {
+            now.units.end = step.end;
+            all.push(now);
+            filled = None;
+            now = Assignment {
+                units: step.end..step.end,
+                uses: pushes.then_some(halves[1]).into_iter().collect(),
+                sets: vec![],
+            };
+        }
+    }
+    now.units.end = usize::MAX;
+    all.push(now);
+    all
+}
+
+fn stores(effect: StackUse) -> bool {
+    matches!(
+        effect,
+        StackUse::Store
+            | StackUse::StoreName
+            | StackUse::Stores
+            | StackUse::StoreAndLocal
+            | StackUse::StoreInto
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::source::python::opcodes::{V3_11, V3_12, V3_13, V3_14};
+    use support::fuzz;
+
+    /// Bytecode that CPython made, in hexadecimal digits, with the units of the calls of `read` and of `model`.
+    type Compiled = (&'static Opcodes, &'static str, usize, usize);
+
+    fn units(digits: &str) -> Vec<[u8; 2]> {
+        let bytes = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16);
+        let bytes: Vec<u8> = digits
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| bytes(pair).unwrap())
+            .collect();
+        bytes.chunks(2).map(|unit| [unit[0], unit[1]]).collect()
+    }
+
+    /// Whether `model` may use what `read` gives; the same for all versions. The first name is that of a method that fills.
+    fn reaches(compiled: [Compiled; 3]) -> Option<bool> {
+        let all = compiled.map(|(opcodes, digits, read, model)| {
+            let users = reached(opcodes, &units(digits), read, |name| name == 0)?;
+            Some(users.iter().any(|users| users.contains(&model)))
+        });
+        assert!(all.iter().all(|one| *one == all[0]), "{all:?}");
+        all[0]
+    }
+
+    /// `got = read(); x, y = data.prepare(got); model(x, y)`
+    #[test]
+    fn a_value_goes_from_variable_to_variable() {
+        let compiled = [
+            (
+                &V3_11,
+                "9700090002007c02a6000000ab0000000000000000007d037c00a00000000000000000000000000000000000000000007c03a6010000ab0100000000000000005c0200007d047d0502007c017c047c05a6020000ab02000000000000000001008c2f",
+                6,
+                42,
+            ),
+            (
+                &V3_12,
+                "9700090002007c02ab000000000000007d037c006a010000000000000000000000000000000000007c03ab010000000000005c0200007d047d0502007c017c047c05ab0200000000000001008c25",
+                4,
+                33,
+            ),
+            (
+                &V3_13,
+                "95001e005502220035000000000000006e035500520100000000000000000000000000000000000055033501000000000000750200007045550122005845350200000000000020004d240000",
+                4,
+                31,
+            ),
+        ];
+        assert_eq!(reaches(compiled), Some(true));
+    }
+
+    /// `x = data[0]; model(x); got = read(); history.append(got); if got is None: break`
+    #[test]
+    fn a_value_that_is_only_kept_does_not_reach_the_model() {
+        let compiled = [
+            (
+                &V3_11,
+                "970009007c006402190000000000000000007d0402007c017c04a6010000ab010000000000000000010002007c02a6000000ab0000000000000000007d057c03a00000000000000000000000000000000000000000007c05a6010000ab01000000000000000001007c058002640053008c37",
+                25,
+                15,
+            ),
+            (
+                &V3_12,
+                "970009007c006401190000007d0402007c017c04ab01000000000000010002007c02ab000000000000007d057c036a010000000000000000000000000000000000007c05ab0100000000000001007c05800179008c29",
+                17,
+                10,
+            ),
+            (
+                &V3_13,
+                "95001e0055005301050000006e04550122005504350100000000000020005502220035000000000000006e055503520100000000000000000000000000000000000055053501000000000000200055056301000067004d2b0000",
+                17,
+                10,
+            ),
+        ];
+        assert_eq!(reaches(compiled), Some(false));
+    }
+
+    /// `some.append(read()); model(some)`, `kept[0] = read(); model(kept)`, and `print(x.n, read()); model(x.y)`, where `print`
+    /// might put it into `x`.
+    #[test]
+    fn a_value_may_be_put_into_an_object() {
+        for compiled in [
+            [
+                (
+                    &V3_11,
+                    "970067007d0209007c02a000000000000000000000000000000000000000000002007c01a6000000ab000000000000000000a6010000ab010000000000000000010002007c007c02a6010000ab01000000000000000001008c29",
+                    20,
+                    38,
+                ),
+                (
+                    &V3_12,
+                    "970067007d0209007c026a0100000000000000000000000000000000000002007c01ab00000000000000ab01000000000000010002007c007c02ab0100000000000001008c1f",
+                    17,
+                    29,
+                ),
+                (
+                    &V3_13,
+                    "95002f006e021e005502520100000000000000000000000000000000000055012200350000000000000035010000000000002000550022005502350100000000000020004d200000",
+                    17,
+                    29,
+                ),
+            ],
+            [
+                (
+                    &V3_11,
+                    "9700090002007c01a6000000ab0000000000000000007c0264023c00000002007c007c02a6010000ab01000000000000000001008c19",
+                    6,
+                    20,
+                ),
+                (
+                    &V3_12,
+                    "9700090002007c01ab000000000000007c0264013c00000002007c007c02ab0100000000000001008c13",
+                    4,
+                    15,
+                ),
+                (
+                    &V3_13,
+                    "95001e005501220035000000000000005502530127000000550022005502350100000000000020004d140000",
+                    4,
+                    15,
+                ),
+            ],
+            [
+                (
+                    &V3_11,
+                    "970009007401000000000000000000007c026a01000000000000000002007c01a6000000ab000000000000000000a6020000ab020000000000000000010002007c007c026a020000000000000000a6010000ab01000000000000000001008c2e",
+                    18,
+                    41,
+                ),
+                (
+                    &V3_12,
+                    "97000900740100000000000000007c026a0200000000000000000000000000000000000002007c01ab00000000000000ab02000000000000010002007c007c026a04000000000000000000000000000000000000ab0100000000000001008c2e",
+                    20,
+                    42,
+                ),
+                (
+                    &V3_13,
+                    "95001e005b01000000000000000055025202000000000000000000000000000000000000550122003500000000000000350200000000000020005500220055025204000000000000000000000000000000000000350100000000000020004d2f0000",
+                    20,
+                    42,
+                ),
+            ],
+        ] {
+            assert_eq!(reaches(compiled), Some(true));
+        }
+    }
+
+    /// `read(); model(x)`
+    #[test]
+    fn a_value_that_is_dropped_goes_nowhere_known() {
+        let compiled = [
+            (
+                &V3_11,
+                "9700090002007c01a6000000ab000000000000000000010002007c007c02a6010000ab01000000000000000001008c16",
+                6,
+                17,
+            ),
+            (
+                &V3_12,
+                "9700090002007c01ab00000000000000010002007c007c02ab0100000000000001008c10",
+                4,
+                12,
+            ),
+            (
+                &V3_13,
+                "95001e005501220035000000000000002000550022005502350100000000000020004d110000",
+                4,
+                12,
+            ),
+        ];
+        assert_eq!(reaches(compiled), None);
+    }
+
+    proptest! {
+        #![proptest_config(fuzz::cases())]
+
+        #[test]
+        fn fuzzed_flow(code: Vec<[u8; 2]>, at in 0..64_usize) {
+            for opcodes in [&V3_11, &V3_12, &V3_13, &V3_14] {
+                let _ = reached(opcodes, &code, at, |name| name % 2 == 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Which calls of the training loop belong to its step, although they give it something.
+//!
+//! Does not know how the loop was found.
+
+use std::ops::Range;
+
+use super::Sites;
+use crate::source::python::call::Call;
+use crate::source::python::call_node::CallNode;
+
+impl Sites {
+    /// Whether the loop, at instruction `here`, takes items of something within its step or after it. Within: it has run a
+    /// model, and trains without running another. After: it has asked for a batch and trained or run a model on it, and
+    /// does no more of that before its next request. Such items are probably not batches, but results to evaluate, for
+    /// example.
+    pub(super) fn is_of_step(
+        &self,
+        found: usize,
+        called: Option<usize>,
+        here: Option<usize>,
+    ) -> bool {
+        let Some(here) = here else { return false };
+        let others = || {
+            let called = called.map(|called| &self.nodes[called]);
+            let is_other =
+                move |child: &&CallNode| !called.is_some_and(|it| std::ptr::eq(it, *child));
+            self.children(found).filter(is_other)
+        };
+        let called = called.map(|called| &self.nodes[called]);
+        if called.is_some_and(|called| called.pytorch > 0) {
+            return false;
+        }
+        let requests = || {
+            let asking =
+                others().filter(|child| child.pytorch > 0 || (child.is_asking() && child.asks()));
+            asking.flat_map(CallNode::called_at)
+        };
+        let any = |is: fn(&CallNode) -> bool, after: usize, before: usize| {
+            let such = others().filter(|child| is(child));
+            let mut places = such.flat_map(CallNode::called_at);
+            places.any(|place| after < place && place < before)
+        };
+        let end = usize::MAX;
+        if any(CallNode::only_runs_model, 0, here)
+            && any(CallNode::trains, here, end)
+            && !any(CallNode::runs_model, here, end)
+        {
+            return true;
+        }
+        let hands_over = called.is_some_and(|called| called.hands_over > 0);
+        let makes = called.is_some_and(CallNode::only_makes_samples);
+        let before = requests().filter(|place| *place < here).min();
+        let after = requests().filter(|place| *place > here).min();
+        let is_last = after.is_none() && (makes || (self.pytorch && !hands_over));
+        let from = before.or_else(|| is_last.then_some(0));
+        from.is_some_and(|from| any(CallNode::computes, from, here))
+            && !any(CallNode::computes, here, after.unwrap_or(end))
+    }
+
+    /// Whether the loop gets something from `called` that no model it runs may use, such as the result of a command. Items of an
+    /// iterator and of a queue are batches even so. `users`: the instructions that may use it; `None` if not known.
+    pub(super) fn is_not_for_model(
+        &self,
+        found: usize,
+        called: usize,
+        stack: &[Call],
+        users: impl FnOnce() -> Option<Vec<Range<usize>>>,
+    ) -> bool {
+        let called = &self.nodes[called];
+        let is_known = called.is_iterator() || called.pytorch > 0;
+        if is_known || stack.iter().any(|call| call.meaning.queue) {
+            return false;
+        }
+        let places = |is: fn(&CallNode) -> bool| {
+            let such = self.children(found).filter(move |child| is(child));
+            such.flat_map(CallNode::called_at).collect::<Vec<_>>()
+        };
+        let models = places(CallNode::runs_model);
+        let models = if models.is_empty() {
+            places(CallNode::trains)
+        } else {
+            models
+        };
+        let uses = |users: Vec<Range<usize>>| {
+            let mut models = models.iter();
+            models.any(|model| users.iter().any(|user| user.contains(model)))
+        };
+        !models.is_empty() && users().is_some_and(|users| !uses(users))
+    }
+}
