@@ -34,6 +34,9 @@ pub(crate) struct Side {
     pub queue_capacity: Option<u32>,
     /// Share of the time in which its GPU ran a kernel. `None` without a GPU figure.
     pub gpu_busy_share: Option<Share>,
+    /// Whether that figure is of a device that only the job's reports show, and that need not be a GPU.
+    #[serde(skip)]
+    pub other_device: bool,
 }
 
 impl Side {
@@ -65,8 +68,17 @@ impl Side {
             queue_ready: queue.map(|queue| queue.ready),
             queue_capacity: queue.and_then(|queue| queue.capacity),
             gpu_busy_share: report.verdict.gpu_idle_share.map(Share::complement),
+            other_device: report.verdict.gpu_idle_share.is_some() && !has_gpu(report),
         }
     }
+}
+
+/// Whether the driver lists the device of the rank that the verdict is about.
+fn has_gpu(report: &Report) -> bool {
+    let device = report.judged_rank().and_then(|rank| rank.device.as_ref());
+    let name = device.and_then(|device| device.name.as_ref());
+    let mut gpus = report.gpus.iter();
+    gpus.any(|gpu| name.is_none_or(|name| gpu.name.as_ref() == Some(name)))
 }
 
 /// The result of the change.

@@ -60,7 +60,7 @@ pub(crate) fn text(comparison: &Comparison) -> String {
         ),
         row("queue", queue, None),
         row(
-            "GPU busy",
+            device(comparison),
             |side| side.gpu_busy_share.map(|share| share.to_string()),
             points(|side| side.gpu_busy_share),
         ),
@@ -80,6 +80,15 @@ pub(crate) fn text(comparison: &Comparison) -> String {
     };
     let table: String = rows.iter().map(line).collect();
     format!("{table}\n{}\n", sentence(comparison))
+}
+
+/// Returns what its busy share is of: a device that only the job's reports show need not be a GPU.
+fn device(comparison: &Comparison) -> &'static str {
+    if comparison.before.other_device || comparison.after.other_device {
+        "device busy"
+    } else {
+        "GPU busy"
+    }
 }
 
 fn sentence(comparison: &Comparison) -> String {

@@ -2,7 +2,7 @@
 
 use crate::diff::{BatchSlices, Comparison, Outcome, Pace, Side, text};
 use crate::report::tests::literals::full_report;
-use crate::report::{Cause, Kind, Report};
+use crate::report::{Cause, DeviceReport, Kind, Report};
 use crate::tests::chance::Chance;
 use crate::units::Share;
 
@@ -90,6 +90,7 @@ fn side(file: &str, rate: f64, off: Option<f64>) -> Side {
         queue_ready: Some(0.4),
         queue_capacity: Some(8),
         gpu_busy_share: None,
+        other_device: false,
     }
 }
 
@@ -147,6 +148,28 @@ fn the_waits_have_the_interval_of_the_report() {
     // Without the verdict's interval, the measured one is used.
     report.verdict.wait_interval = None;
     assert_eq!(side(&report), Some([Share(0.6), Share(0.61)]));
+}
+
+#[test]
+fn a_simulated_device_is_not_called_a_gpu() {
+    let mut report = full_report();
+    report.verdict.gpu_idle_share = Some(Share(0.63));
+    let mut line = |device: Option<&str>| {
+        let rank = &mut report.job.as_mut().expect("full").ranks[0];
+        rank.device = device.map(|name| DeviceReport {
+            name: Some(name.to_owned()),
+            busy_share: Some(Share(0.37)),
+            copy_share: None,
+            notice: None,
+        });
+        let side = |file: &str| Side::new(file.to_owned(), &report, None);
+        let page = text(&Comparison::new(side("a.rec"), side("b.rec")));
+        let line = page.lines().find(|line| line.contains(" busy "));
+        line.expect("a row").to_owned()
+    };
+    assert!(line(None).starts_with("GPU busy   37 %"));
+    assert!(line(Some("NVIDIA H200")).starts_with("GPU busy   37 %"));
+    assert!(line(Some("simulated")).starts_with("device busy  37 %"));
 }
 
 #[test]
