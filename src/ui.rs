@@ -198,12 +198,34 @@ pub fn choices(view: &View<'_>) -> Choices {
             Page::Tree => tree::lines(view),
             _ => Vec::new(),
         },
-        end: match (view.state.page, view.attach) {
-            _ if view.state.help => Some(help::end(view)),
-            (Page::Detail, Attach::Attached | Attach::Ended) => detail::end(view),
-            _ => None,
-        },
+        end: end(view),
     }
+}
+
+/// Whether the help or a page of details is shown, rather than the panels or one of them on more lines.
+pub fn shows_page(view: &View<'_>) -> bool {
+    let details = view.state.page == Page::Detail && detail::has_page(view.state.focus);
+    view.state.help || (details && matches!(view.attach, Attach::Attached | Attach::Ended))
+}
+
+/// Returns how far the help, the page or the focused panel can be scrolled.
+fn end(view: &View<'_>) -> usize {
+    let panel = view.state.focus;
+    let content = part(panel).content;
+    match (view.state.page, view.attach) {
+        _ if view.state.help => help::end(view),
+        (_, Attach::LookingForJob { .. } | Attach::Picker(_)) | (Page::Tree, _) => 0,
+        (Page::Detail, _) => detail::end(view, content),
+        (Page::Panels, _) => {
+            let regions = place(view, captioned(view, view.screen).1);
+            panel::end(view, regions.panel(panel), regions.border, panel, content)
+        }
+    }
+}
+
+/// Returns how far the timeline's cursor can move back, in cells.
+pub fn cursor_end(view: &View<'_>) -> usize {
+    timeline::cursor_end(view)
 }
 
 /// Breaks a tour's caption into lines, and returns the area below them.

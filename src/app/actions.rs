@@ -113,7 +113,8 @@ impl App {
             self.state.cursor = None;
             effects = self.act(Action::Pause);
         }
-        self.state.move_cursor(back);
+        let end = ui::cursor_end(&self.view());
+        self.state.move_cursor(back, end);
         effects.extend(self.look(|_, _| ()));
         effects
     }
@@ -209,11 +210,12 @@ impl App {
 
     /// Scrolls the help or a page to its start or end; otherwise seeks.
     fn jump(&mut self, seek: Seek) -> Vec<Effect> {
-        let Some(end) = ui::choices(&self.view()).end else {
+        if !ui::shows_page(&self.view()) {
             return self.seek(seek);
-        };
-        self.state.scroll = if seek == Seek::Begin { 0 } else { end };
-        vec![Effect::Draw]
+        }
+        self.look(|state, choices| {
+            state.scroll = if seek == Seek::Begin { 0 } else { choices.end };
+        })
     }
 
     /// Sends a command to the player. The next frame shows its effect.

@@ -13,7 +13,8 @@ use super::*;
 use crate::action::Action;
 use crate::launch::Ending;
 use crate::model::literals::{machine, training};
-use crate::sample::JobCandidate;
+use crate::sample::literals::worker;
+use crate::sample::{JobCandidate, TrainerNow};
 use crate::source::sampler::Request;
 use crate::ui::{self, JobFigures, Panel};
 use crate::units::{Pid, Share};
@@ -222,15 +223,69 @@ fn pages_of_details_stop_at_their_end() {
     assert!(!app.state.paused, "the job's past is not shown");
 }
 
+/// Returns the sample of [`turning`] with more workers, and the polls of the last second.
+fn polled(at: u32) -> Sample {
+    let mut sample = turning(at);
+    let rank = &mut sample.job.as_mut().expect("it trains").ranks[0];
+    let more = (2..40).map(|id| worker(f64::from(at), id));
+    rank.loaders[0].workers.extend(more);
+    for slot in 0..50 {
+        let time = Duration::from_millis(u64::from(1000 * at + 20 * slot));
+        rank.polls.record(time, TrainerNow::Waiting, 50);
+    }
+    sample
+}
+
+#[test]
+fn panels_stop_at_their_end() {
+    let launched = LaunchedCommand::new("python train.py".to_owned(), String::new());
+    let mut app = app().launched(launched);
+    app.update(Event::Printed(b"a line\n".repeat(100)));
+    for at in 0..=20 {
+        app.update(Event::Sample(Box::new(polled(at))));
+    }
+    app.drawn = Rect::new(0, 0, 60, 20);
+    for page in [Page::Panels, Page::Detail] {
+        for panel in [Panel::Timeline, Panel::History, Panel::Log] {
+            (app.state.page, app.state.focus, app.state.scroll) = (page, panel, 0);
+            for _ in 0..50 {
+                app.act(Action::PageDown);
+            }
+            let end = app.state.scroll;
+            assert!(end < 100, "{panel:?} on {page:?}: {end}");
+            assert_eq!(end > 0, panel != Panel::History, "{panel:?} on {page:?}");
+            app.act(Action::Up);
+            assert_eq!(app.state.scroll, end.saturating_sub(1));
+        }
+    }
+}
+
+#[test]
+fn the_cursor_stops_at_the_start_of_the_timeline() {
+    let mut app = app();
+    for at in 0..=20 {
+        app.update(Event::Sample(Box::new(polled(at))));
+    }
+    app.drawn = Rect::new(0, 0, 120, 40);
+    app.state.focus_on(Panel::Timeline);
+    for _ in 0..500 {
+        app.act(Action::SeekBack);
+    }
+    let end = app.state.cursor.expect("it is shown");
+    assert!(end > 0 && end < 120, "{end}");
+    app.act(Action::SeekForward);
+    assert_eq!(app.state.cursor, Some(end - 1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn keys_that_wait_go_into_one_frame() {
     let mut session = session(None, async |script| {
-        script.typed(&"j".repeat(500));
+        script.typed(&format!("/{}", "j".repeat(60)));
         tokio::time::sleep(Duration::from_secs(1)).await;
     })
     .await;
     assert_eq!(session.frames(), 2);
-    assert_eq!(session.app.state.scroll, 500);
+    assert_eq!(session.app.state.filter.text().len(), 60);
 }
 
 #[tokio::test(start_paused = true)]
@@ -971,11 +1026,11 @@ fn sorting_goes_through_the_columns_that_are_shown() {
 async fn a_blocked_terminal_gets_only_the_newest_frame() {
     let (tell, blocked) = watch::channel(false);
     let mut app = app();
-    app.state.focus = Panel::Verdict;
+    app.act(Action::Filter);
     let mut session = session_on(blocked, app, None, async |script| {
         script.sample(training(0.0)).await;
         tell.send_replace(true);
-        for at in 1..=100 {
+        for at in 1..=60 {
             script.sample(training(f64::from(at))).await;
             script.typed("j");
         }
@@ -986,7 +1041,7 @@ async fn a_blocked_terminal_gets_only_the_newest_frame() {
     // The first frame, that of the first sample, and that of the newest sample.
     assert_eq!(session.frames(), 3);
     assert!(session.text().contains("DATA-BOUND"), "{}", session.text());
-    assert_eq!(session.app.state.scroll, 100);
+    assert_eq!(session.app.state.filter.text().len(), 60);
 }
 
 #[tokio::test(start_paused = true)]
@@ -1107,28 +1162,30 @@ async fn a_click_gives_a_panel_the_keys_and_the_wheel_scrolls_it() {
         })))
     };
     let text = session.text();
-    let row = text.lines().position(|line| line.contains(" disk "));
-    let on_disk = (
-        100,
-        u16::try_from(row.expect("it is shown")).expect("few") + 1,
-    );
+    let below = |name: &str| {
+        let row = text.lines().position(|line| line.contains(name));
+        u16::try_from(row.expect("it is shown")).expect("few") + 1
+    };
+    let (on_disk, on_workers) = ((100, below(" disk ")), (5, below("workers ─")));
     let click = MouseEventKind::Down(MouseButton::Left);
     let app = &mut session.app;
     assert_eq!(mouse(app, click, on_disk), [Effect::Draw]);
     assert_eq!(app.state.focus, Panel::Disk);
     assert_eq!(mouse(app, click, on_disk), []);
     assert_eq!(mouse(app, MouseEventKind::Moved, (0, 0)), []);
+    // The wheel moves the mark of the workers.
     assert_eq!(
-        mouse(app, MouseEventKind::ScrollDown, on_disk),
+        mouse(app, MouseEventKind::ScrollDown, on_workers),
         [Effect::Draw]
     );
-    assert_eq!(app.state.scroll, 3);
+    assert_eq!(app.state.focus, Panel::Workers);
+    assert_eq!(app.state.worker, Some((7, 1)));
     // The verdict's panel begins below the header, which is not a panel.
     assert_eq!(
         mouse(app, MouseEventKind::ScrollDown, (5, 2)),
         [Effect::Draw]
     );
-    assert_eq!((app.state.focus, app.state.scroll), (Panel::Verdict, 3));
+    assert_eq!(app.state.focus, Panel::Verdict);
     assert_eq!(mouse(app, click, (5, 0)), []);
     assert_eq!(mouse(app, click, (5000, 5000)), []);
 }

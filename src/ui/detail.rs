@@ -68,17 +68,19 @@ fn content(panel: Panel) -> Option<PageContent> {
     }
 }
 
-/// Returns the first visible line when the page of the focused panel is scrolled to its end; `None` for one without a
-/// page.
-pub(super) fn end(view: &View<'_>) -> Option<usize> {
+/// Whether a panel has a page.
+pub(super) fn has_page(panel: Panel) -> bool {
+    content(panel).is_some()
+}
+
+/// Returns how far the page of the focused panel can be scrolled; for a panel without a page, what `same` returns.
+pub(super) fn end(view: &View<'_>, same: fn(&View<'_>, Inside) -> Content) -> usize {
     let [.., body] = parts(view.screen);
-    let content = content(view.state.focus)?;
-    Some(end_of_page(
-        view,
-        body,
-        layout::border(view.screen),
-        content,
-    ))
+    let border = layout::border(view.screen);
+    match content(view.state.focus) {
+        Some(content) => end_of_page(view, body, border, content),
+        None => panel::end(view, body, border, view.state.focus, same),
+    }
 }
 
 /// Returns the first visible line of a page with this content when it is scrolled to its end.
@@ -116,6 +118,7 @@ pub(super) fn page(
         name,
         remark,
         mut lines,
+        ..
     } = content(view, width);
     let shown = panel::window(lines.len(), room, view.state.scroll);
     let part = if lines.len() > room {

@@ -88,11 +88,13 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     };
     let mut reported = reported(view, width, border);
     let room = height.saturating_sub(reported.len());
+    let mut end = 0;
     let lines = match gpus {
         [] if !reported.is_empty() => vec![],
         [] => no_gpu(view, width, border),
         [gpu] if room >= 2 => {
             let lines = detail(view, gpu, width, border);
+            end = lines.len().saturating_sub(room);
             let shown = panel::window(lines.len(), room, view.scroll_of(Panel::Gpu));
             lines[shown].to_vec()
         }
@@ -117,7 +119,7 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
         let busy = |cells| reported::past(view, cells);
         reported.extend(graph(view, Compute, width, left, (busy, "100 %")));
     }
-    Content::new(&name, &view.span(), reported)
+    Content::new(&name, &view.span(), reported).scrolls_to(end)
 }
 
 /// Returns all that is known of the GPU at this place, below the device that the job reports; without a GPU, the

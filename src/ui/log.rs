@@ -21,9 +21,9 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
         lines.push(inside.row(view).text(Dim, "nothing printed yet").line());
     }
     // Scrolling down goes back in time: it starts at the newest lines.
-    let scroll = view.scroll_of(Panel::Log);
-    let skip = scroll.min(command.printed.len().saturating_sub(inside.height));
+    let end = command.printed.len().saturating_sub(inside.height);
+    let skip = view.scroll_of(Panel::Log).min(end);
     let printed = command.printed.last(inside.height, skip);
     lines.extend(printed.map(|line| inside.row(view).text(Text, line).line()));
-    Content::new("output", &command.state, lines)
+    Content::new("output", &command.state, lines).scrolls_to(end)
 }

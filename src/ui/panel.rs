@@ -43,6 +43,8 @@ pub(super) struct Content {
     /// The time that its figures cover.
     pub(super) remark: String,
     pub(super) lines: Vec<Line<'static>>,
+    /// How far a panel that scrolls can be scrolled.
+    pub(super) end: usize,
 }
 
 impl Content {
@@ -51,7 +53,13 @@ impl Content {
             name: name.to_owned(),
             remark: remark.to_owned(),
             lines,
+            end: 0,
         }
+    }
+
+    /// Lets a panel scroll this far.
+    pub(super) fn scrolls_to(self, end: usize) -> Self {
+        Self { end, ..self }
     }
 }
 
@@ -65,20 +73,44 @@ pub(super) fn draw(
     content: fn(&View<'_>, Inside) -> Content,
 ) {
     let framed = of_panel(border, panel);
-    let mut inner = inside(area, framed);
-    // Without a box the verdict keeps one blank column, if there is room.
-    if panel == Panel::Verdict && border != BorderStyle::Boxed && inner.width >= 39 {
-        inner = indented(inner, 1);
-    }
-    let room = Inside {
-        width: inner.width,
-        height: inner.height.into(),
-        border,
-    };
-    let content = content(view, room);
+    let inner = area_of_lines(area, border, panel);
+    let content = content(view, room(inner, border));
     let title = (view.state.focus == panel, &*content.name);
     frame_region(view, frame, area, framed, title, &content.remark);
     write(frame, inner, content.lines);
+}
+
+/// Returns how far a panel in this area can be scrolled.
+pub(super) fn end(
+    view: &View<'_>,
+    area: Rect,
+    border: BorderStyle,
+    panel: Panel,
+    content: fn(&View<'_>, Inside) -> Content,
+) -> usize {
+    let inner = area_of_lines(area, border, panel);
+    if inner.is_empty() {
+        return 0;
+    }
+    content(view, room(inner, border)).end
+}
+
+/// Returns the area of a panel's lines.
+fn area_of_lines(area: Rect, border: BorderStyle, panel: Panel) -> Rect {
+    let inner = inside(area, of_panel(border, panel));
+    // Without a box the verdict keeps one blank column, if there is room.
+    if panel == Panel::Verdict && border != BorderStyle::Boxed && inner.width >= 39 {
+        return indented(inner, 1);
+    }
+    inner
+}
+
+fn room(inner: Rect, border: BorderStyle) -> Inside {
+    Inside {
+        width: inner.width,
+        height: inner.height.into(),
+        border,
+    }
 }
 
 /// Returns the border of this panel. The verdict has no rule, as it is directly below the header.

@@ -72,8 +72,8 @@ pub struct Choices {
     pub gpus: usize,
     /// Lines of the tree, from the top, each with the effect of choosing it; empty while another page is shown.
     pub tree: Vec<(Node, Option<Toggle>)>,
-    /// The first visible line when the help or a page is scrolled to its end; `None` = neither is shown.
-    pub end: Option<usize>,
+    /// How far the help, the page or the focused panel can be scrolled.
+    pub end: usize,
 }
 
 /// The columns that the keys sort the worker table by, after the workers' numbers.
@@ -158,12 +158,13 @@ impl UiState {
         self.focus == Panel::Timeline && self.page != Page::Tree && !self.help
     }
 
-    /// Moves the timeline's cursor by a cell.
-    pub fn move_cursor(&mut self, back: bool) {
+    /// Moves the timeline's cursor by a cell, at most `end` cells back.
+    pub fn move_cursor(&mut self, back: bool, end: usize) {
         self.cursor = Some(match (self.cursor, back) {
             (None, _) => 0,
-            (Some(cells), true) => cells + 1,
-            (Some(cells), false) => cells.saturating_sub(1),
+            // The timeline may have become shorter since the last move.
+            (Some(cells), true) => (cells + 1).min(end),
+            (Some(cells), false) => cells.min(end).saturating_sub(1),
         });
     }
 
@@ -316,8 +317,7 @@ impl UiState {
             self.gpu = moved(self.gpu).min(choices.gpus - 1);
         } else {
             // The content may have become shorter since the last scroll.
-            let end = choices.end.unwrap_or(usize::MAX);
-            self.scroll = moved(self.scroll.min(end)).min(end);
+            self.scroll = moved(self.scroll.min(choices.end)).min(choices.end);
         }
     }
 }
@@ -335,7 +335,7 @@ mod tests {
             workers: [3, 0, 2, 1].map(|id| (0, id)).to_vec(),
             gpus: 2,
             tree: Vec::new(),
-            end: Some(25),
+            end: 25,
         }
     }
 

@@ -54,9 +54,7 @@ pub(super) fn is_on_main_page(view: &View<'_>) -> bool {
 
 pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     let screen = view.screen.width;
-    let boxed = inside.border == BorderStyle::Boxed;
-    let around = if boxed { 4 } else { 2 };
-    let room = usize::from(screen).saturating_sub(around + LABEL + FIGURE);
+    let room = room(view, inside.border);
     let scale = scale(view, room);
     let remark = remark(view, screen, scale.as_ref());
     let mut name = view.of_rank("timeline");
@@ -64,14 +62,16 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
         name = format!("{name}: {at_cursor}");
     }
     let seen = |rank: &RankRates| view.history.timeline().has_rank(rank.key);
+    let mut end = 0;
     let lines = match view.rank().zip(scale) {
         Some((rank, scale)) if seen(rank) => {
-            let rows = rows(view, rank, &scale, inside.height).into_iter();
-            rows.map(|row| match row {
+            let (rows, below) = rows(view, rank, &scale, inside.height);
+            end = below;
+            let rows = rows.into_iter().map(|row| match row {
                 Ok(row) => row.line(view, inside, (room, scale.cursor)),
                 Err(left_out) => inside.row(view).text(Dim, &left_out).line(),
-            })
-            .collect()
+            });
+            rows.collect()
         }
         other => {
             let why = match other {
@@ -81,7 +81,19 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
             vec![inside.row(view).text(Unknown, why).line()]
         }
     };
-    Content::new(&name, &remark, lines)
+    Content::new(&name, &remark, lines).scrolls_to(end)
+}
+
+/// Returns the number of cells of a row.
+fn room(view: &View<'_>, border: BorderStyle) -> usize {
+    let around = if border == BorderStyle::Boxed { 4 } else { 2 };
+    usize::from(view.screen.width).saturating_sub(around + LABEL + FIGURE)
+}
+
+/// Returns how far the cursor can move back, in cells.
+pub(super) fn cursor_end(view: &View<'_>) -> usize {
+    let room = room(view, layout::border(view.screen));
+    scale(view, room).map_or(0, |scale| scale.drawn.saturating_sub(1))
 }
 
 /// Returns the duration of a cell and, if there is room, the meaning of the signs.
@@ -156,6 +168,7 @@ fn scale(view: &View<'_>, room: usize) -> Option<Scale> {
         .take_while(|(from, _)| *from < axis.to())
         .count();
     Some(Scale {
+        drawn,
         cursor: back.map(|back| drawn.saturating_sub(1 + back)),
         slots: slots_of(time(first.0), time(last.1.min(axis.to()))),
         coarse: first.1 - first.0 >= view.config.interval.as_secs_f64(),
@@ -164,13 +177,14 @@ fn scale(view: &View<'_>, room: usize) -> Option<Scale> {
     })
 }
 
-/// Returns the rows from the top. An `Err` is the line that says how many workers are left out.
+/// Returns the rows from the top, and how far they can be scrolled. An `Err` is the line that says how many workers are
+/// left out.
 fn rows(
     view: &View<'_>,
     rank: &RankRates,
     scale: &Scale,
     height: usize,
-) -> Vec<Result<TimelineRow, String>> {
+) -> (Vec<Result<TimelineRow, String>>, usize) {
     let loaders = view.loaders();
     let queues = queues(&loaders).map(|loader| queue(view, rank, loader, scale));
     let mut rest: Vec<TimelineRow> = queues.collect();
@@ -219,7 +233,7 @@ fn rows(
         }));
     }
     rows.extend(rest.into_iter().map(Ok));
-    rows
+    (rows, workers.len().saturating_sub(slots))
 }
 
 /// Returns the loaders whose queues have a row.

@@ -32,6 +32,8 @@ pub(super) struct TimelineRow {
 pub(super) struct Scale {
     pub(super) axis: Axis,
     pub(super) cells: Vec<(f64, f64)>,
+    /// Number of cells with a part of the polled time.
+    pub(super) drawn: usize,
     /// The cell under the cursor.
     pub(super) cursor: Option<usize>,
     /// The first and the last slot of that time.
