@@ -46,8 +46,14 @@ pub(crate) struct FleetArgs {
 
 impl FleetArgs {
     /// # Errors
-    /// Returns an error if the address is not a valid URL.
+    /// Returns an error if the address is not a valid URL, or the name of the run is empty.
     pub(super) fn check(&self) -> Result<(), Hinted> {
+        if self.run.as_ref().is_some_and(|run| run.trim().is_empty()) {
+            return Err(Hinted::new(
+                "--run needs the name of a run",
+                "omit --run to see all runs",
+            ));
+        }
         let plain = |hint| Err(Hinted::new("--prometheus needs an address", hint));
         let below = ["http://", "https://"].map(|scheme| self.prometheus.strip_prefix(scheme));
         let Some(host) = below.into_iter().flatten().next() else {

@@ -163,6 +163,11 @@ fn the_address_of_a_prometheus_is_checked_when_it_is_read() {
         let (error, _) = refused(&format!("fleet --prometheus http://{host}"));
         assert_eq!(error, "--prometheus needs an address", "{host}");
     }
+    let line = ["pipetop", "fleet", "--prometheus", "http://p", "--run", " "];
+    match parse(line.map(OsString::from)) {
+        Err(Stop::Usage(error)) => assert_eq!(error.message, "--run needs the name of a run"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

@@ -95,8 +95,19 @@ impl SweepRow {
     }
 }
 
+/// Returns the numbers in their order, without those that came before.
+fn each_once(numbers: &[u32]) -> impl Iterator<Item = u32> {
+    let is_new = |(place, number): &(usize, &u32)| !numbers[..*place].contains(number);
+    numbers
+        .iter()
+        .enumerate()
+        .filter(is_new)
+        .map(|(_, number)| *number)
+}
+
 impl Sweep {
-    /// Runs each number of workers, then the other comparisons with the number that is enough.
+    /// Runs each number of workers, then the other comparisons with the number that is enough. A setting that is given
+    /// twice is measured once.
     ///
     /// # Errors
     /// Returns an error if one of the runs fails.
@@ -117,15 +128,15 @@ impl Sweep {
             memory: vec![],
             cpus_allowed: cpus_allowed(),
         };
-        for workers in counts {
-            found.rows.push(run(tried(*workers))?);
+        for workers in each_once(counts) {
+            found.rows.push(run(tried(workers))?);
         }
         let Some(workers) = found.knee() else {
             return Ok(found);
         };
-        for factor in prefetch_factors {
+        for factor in each_once(prefetch_factors) {
             found.prefetch.push(run(Tried {
-                prefetch_factor: Some(*factor),
+                prefetch_factor: Some(factor),
                 ..tried(workers)
             })?);
         }
@@ -271,6 +282,17 @@ mod tests {
             .map(|row| row.tried.workers)
             .collect();
         assert_eq!(above, [8, 16]);
+    }
+
+    #[test]
+    fn a_number_that_is_given_twice_is_measured_once() {
+        let mut tried = vec![];
+        let found = Sweep::of(&[2, 1, 2, 1], &[4, 4], false, |one| {
+            tried.push((one.workers, one.prefetch_factor));
+            Ok::<_, ()>(row(one.workers, 10.0))
+        });
+        assert_eq!(tried, [(2, None), (1, None), (1, Some(4))]);
+        assert_eq!(found.map(|found| found.rows.len()), Ok(2));
     }
 
     #[test]
