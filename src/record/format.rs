@@ -55,7 +55,7 @@ pub enum RecordError {
     Newer { path: PathBuf, version: u32 },
     #[error("{} contains no complete sample", path.display())]
     Empty { path: PathBuf },
-    #[error("the recording is damaged here: {why}")]
+    #[error("the recording is damaged: {why}")]
     Damaged { why: String },
 }
 
@@ -72,7 +72,7 @@ impl RecordError {
             Self::Foreign { .. } => "make a recording with `pipetop --record FILE`",
             Self::Newer { .. } => "use a newer pipetop",
             Self::Empty { .. } => {
-                "the recording ended too early; record for more than one interval"
+                "it ended too early, or is damaged; record for more than one interval"
             }
             Self::Damaged { .. } => "use --from and --to to replay the parts before and after",
         }

@@ -292,7 +292,7 @@ fn damaged(why: &str) -> RecordError {
 }
 
 pub(super) fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, RecordError> {
-    untrusted::from_json(line).map_err(|error| damaged(&error.to_string()))
+    untrusted::from_json(line).map_err(|_| damaged("the sample cannot be decoded"))
 }
 
 fn ends(text: &[u8]) -> Vec<usize> {

@@ -25,6 +25,21 @@ pub use update::{ReplayCommand, ReplayUpdate};
 #[cfg(test)]
 pub use update::ReplayPosition;
 
+/// Leaves out what cannot be read at the start of a window; `None` if nothing in it can be read.
+pub fn readable(
+    recording: &mut Samples,
+    numbers: RangeInclusive<u64>,
+) -> Option<RangeInclusive<u64>> {
+    let (mut first, last) = numbers.into_inner();
+    while recording.read(first).is_err() {
+        first = recording.next_group_after(first)?;
+        if first > last {
+            return None;
+        }
+    }
+    Some(first..=last)
+}
+
 /// Returns the numbers of the samples of a window, given as times since the first sample of the recording.
 ///
 /// # Errors

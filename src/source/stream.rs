@@ -118,6 +118,7 @@ mod tests {
     use super::*;
     use crate::record;
     use crate::sample::literals::training;
+    use crate::source::replay::readable;
 
     /// More samples than a group of a recording has.
     const SAMPLES: u32 = 200;
@@ -166,6 +167,22 @@ mod tests {
             (1, Some(&Ok(u64::from(SAMPLES) - 1)))
         );
         assert!(times.len() < SAMPLES as usize);
+    }
+
+    #[test]
+    fn what_is_damaged_at_the_start_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.rec");
+        record(&path);
+        let damaged = Recording::open(&path).unwrap().group(0);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[damaged][20..].fill(0);
+        fs::write(&path, bytes).unwrap();
+        let mut recording = Recording::open(&path).unwrap();
+        let next = recording.next_group_after(0).unwrap();
+        assert_eq!(readable(&mut recording, 3..=150), Some(next..=150));
+        assert_eq!(readable(&mut recording, 100..=150), Some(100..=150));
+        assert_eq!(readable(&mut recording, 0..=10), None);
     }
 
     #[test]

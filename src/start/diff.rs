@@ -57,7 +57,13 @@ fn side(path: &Path) -> Result<Side, Hinted> {
     let mut engine = Engine::new(Duration::MAX);
     let mut counts = BatchSlices::default();
     for sample in Source::part(recording, numbers) {
-        let state = engine.push(sample?);
+        let sample = sample.map_err(|error| {
+            Hinted::new(
+                format!("{file}: {error}"),
+                "`pipetop replay` shows what is left of it, but a comparison needs all samples",
+            )
+        })?;
+        let state = engine.push(sample);
         if let Some((seconds, batches)) = state.batches_taken() {
             counts.push(seconds, batches);
         }

@@ -279,6 +279,34 @@ fn two_runs_are_compared_and_a_slower_one_can_fail() {
 }
 
 #[test]
+fn a_recording_that_is_damaged_at_its_start_says_so() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = &folder.path().join("hurt.rec");
+    let mut bytes = fs::read(recording()).expect("it was made");
+    let start = bytes
+        .windows(4)
+        .position(|part| part == b"\x28\xb5\x2f\xfd");
+    bytes[start.expect("a frame of zstd") + 20..][..8].fill(0xff);
+    fs::write(path, bytes).expect("the folder is ours");
+    let file = text(path);
+    for more in [&[][..], &["--once"], &["--json"], &["--once", "--to", "5s"]] {
+        assert_eq!(
+            refused(&[&["replay", file], more].concat()),
+            format!(
+                "error: {file} is damaged at its first sample, and no later one can be read\n\
+                 hint: record again, with `pipetop --record FILE`\n"
+            )
+        );
+    }
+    let compared = refused(&["diff", file, text(recording())]);
+    assert!(
+        compared.contains("hurt.rec: the recording is damaged"),
+        "{compared}"
+    );
+    assert!(!compared.contains("--from"), "{compared}");
+}
+
+#[test]
 fn recording_and_replay_errors_have_two_lines() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| folder.path().join(name);
