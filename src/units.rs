@@ -107,6 +107,29 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
+/// Formats a length of time as options take it, for example `500ms`, `1h 30min`.
+pub fn typed(time: Duration) -> String {
+    const UNITS: [(&str, u128); 5] = [
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("min", 60_000),
+        ("s", 1000),
+        ("ms", 1),
+    ];
+    let mut rest = time.as_millis();
+    let mut parts = Vec::new();
+    for (unit, millis) in UNITS {
+        if rest >= millis {
+            parts.push(format!("{}{unit}", rest / millis));
+            rest %= millis;
+        }
+    }
+    if parts.is_empty() {
+        return "0s".to_owned();
+    }
+    parts.join(" ")
+}
+
 /// A number of bytes. Displayed in binary units, three significant digits: `21.4 GiB`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
@@ -261,6 +284,20 @@ mod tests {
         assert_eq!(Share(-0.006).to_string(), "-1 %");
         assert_eq!(format!("{:.1}", without_sign(-0.04, 1)), "0.0");
         assert_eq!(format!("{:.1}", without_sign(-0.06, 1)), "-0.1");
+    }
+
+    #[test]
+    fn times_are_written_as_options_take_them() {
+        let times = [0, 500, 1000, 14_000, 60_000, 90_000, 600_000, 604_800_000];
+        let texts = times.map(|millis| typed(Duration::from_millis(millis)));
+        let expected = [
+            "0s", "500ms", "1s", "14s", "1min", "1min 30s", "10min", "7d",
+        ];
+        assert_eq!(texts, expected);
+        for (millis, text) in times.into_iter().zip(texts) {
+            let read = humantime::parse_duration(&text);
+            assert_eq!(read.ok(), Some(Duration::from_millis(millis)), "{text}");
+        }
     }
 
     #[test]

@@ -216,7 +216,13 @@ fn usage_errors_have_one_line_and_one_hint() {
             "'14x' for '--for <DURATION>': not a duration",
             "14s",
         ),
-        ("--interval 1ms", "out of range", "between 100ms and 1m"),
+        ("--interval 1ms", "out of range", "between 100ms and 1min"),
+        ("--for 8d", "out of range", "between 1s and 7d"),
+        (
+            "replay f --from 400d",
+            "out of range",
+            "between 0s and 365d",
+        ),
         (
             "--for 5s --interval 10s",
             "shorter than --interval",

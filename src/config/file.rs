@@ -15,6 +15,7 @@ use super::keymap::{Bindings, KeyPress};
 use super::theme::{Colour, Role, ThemeName};
 use crate::plain_toml::{Wrong, plain};
 use crate::regular_file;
+use crate::units::typed;
 
 /// The hint if it is not known what the user meant.
 pub const ALL_OPTIONS: &str = "`pipetop config` prints the default file with every option";
@@ -153,9 +154,9 @@ fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::E
     let length = humantime::parse_duration(&text)
         .map_err(|_| serde::de::Error::custom("expected a duration such as \"1s\" or \"500ms\""))?;
     if !INTERVALS.contains(&length) {
-        return Err(serde::de::Error::custom(
-            "interval must be between 100ms and 1m",
-        ));
+        let (least, most) = (typed(*INTERVALS.start()), typed(*INTERVALS.end()));
+        let message = format!("interval must be between {least} and {most}");
+        return Err(serde::de::Error::custom(message));
     }
     Ok(Some(length))
 }

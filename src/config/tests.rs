@@ -169,7 +169,7 @@ fn errors_name_file_line_and_column() {
     );
     assert_eq!(
         message("interval = \"1ms\""),
-        "my.toml:1:12: interval must be between 100ms and 1m"
+        "my.toml:1:12: interval must be between 100ms and 1min"
     );
     assert!(message("[keys]\nfly = [\"x\"]").starts_with("my.toml:2:1: unknown name `fly`"));
 }

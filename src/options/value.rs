@@ -12,7 +12,7 @@ use serde::de::value::Error;
 use crate::config::{INTERVALS, gpu_name};
 use crate::error::Hinted;
 use crate::job::Target;
-use crate::units::{Pid, Share};
+use crate::units::{Pid, Share, typed};
 use crate::verdict::Kind;
 
 const SPANS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(7 * 24);
@@ -178,11 +178,7 @@ pub(crate) fn within(text: &str, range: &RangeInclusive<Duration>) -> Result<Dur
     if let Some(duration) = duration.filter(|duration| range.contains(duration)) {
         return Ok(duration);
     }
-    let (least, most) = (range.start(), range.end());
-    let (least, most) = (
-        humantime::format_duration(*least),
-        humantime::format_duration(*most),
-    );
+    let (least, most) = (typed(*range.start()), typed(*range.end()));
     let hint = format!("use a duration between {least} and {most}, such as 14s");
     Err(Hinted::new("out of range", hint))
 }

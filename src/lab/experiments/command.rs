@@ -25,7 +25,7 @@ use crate::sample::{Gap, Sample};
 use crate::setup::listen;
 use crate::source::probe::Listener;
 use crate::source::sampler::{Options, Sampler};
-use crate::units::Pid;
+use crate::units::{Pid, typed};
 pub use launched::{LaunchedJob, TrialError};
 pub(super) use writers::TrainerReports;
 use writers::Writers;
@@ -178,7 +178,7 @@ impl<'a> Trial<'a> {
             if made != steps {
                 (steps, moved_at) = (made, now());
             } else if now().saturating_sub(moved_at) > nanoseconds(self.command.patience) {
-                let waited = humantime::format_duration(self.command.patience);
+                let waited = typed(self.command.patience);
                 let error = Hinted::new(
                     format!("no step for {waited} after {made} steps"),
                     "use a longer --patience",
@@ -238,7 +238,7 @@ impl<'a> Trial<'a> {
         let waited = if gone {
             String::new()
         } else {
-            let waited = humantime::format_duration(self.command.patience);
+            let waited = typed(self.command.patience);
             format!(" (waited {waited}; use a longer --patience)")
         };
         match &self.seen {

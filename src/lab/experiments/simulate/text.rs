@@ -1,7 +1,7 @@
 //! A study as a page of plain text, at most 80 columns wide.
 
 use super::{SimulationSettings, Study, WhatIf};
-use crate::units::{Share, counted, known};
+use crate::units::{Share, counted, known, typed};
 
 /// Bars of eight heights, lowest first.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -131,7 +131,7 @@ fn wrapped(parts: &[String]) -> String {
 }
 
 fn seeds(study: &Study) -> String {
-    let span = humantime::format_duration(study.settings.span);
+    let span = typed(study.settings.span);
     match (study.runs.first(), study.runs.last()) {
         (Some(first), Some(last)) if study.runs.len() > 1 => {
             let count = study.runs.len();

@@ -13,6 +13,7 @@ use crate::launch::LoaderOverrides;
 use crate::options::value;
 use crate::probe::Step;
 use crate::source::sampler::Options;
+use crate::units::typed;
 
 /// If loading is slow, a run is extended until it has made this many steps in its steady state.
 const MIN_STEPS: usize = 10;
@@ -149,7 +150,7 @@ fn not_set(tried: Tried, by_words: bool, reports: &TrainerReports) -> Option<Str
 }
 
 fn too_few(made: u64, bound: Bound) -> Hinted {
-    let span = humantime::format_duration(bound.span);
+    let span = typed(bound.span);
     Hinted::new(
         format!("the command ended after {made} steps, before {span} of steady state"),
         "train for longer, or measure less: --for 1s, or --steps 20",
