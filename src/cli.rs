@@ -11,13 +11,12 @@ mod serve;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::error::Error as _;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -69,7 +68,7 @@ pub(crate) struct Args {
     pub target: Option<Target>,
 
     /// The process to watch; the same as TARGET
-    #[arg(short, long, value_name = "PID", value_parser = value::pid, conflicts_with = "target", allow_negative_numbers = true)]
+    #[arg(short, long, value_name = "PID", value_parser = value::pid, conflicts_with = "target")]
     pid: Option<Target>,
 
     #[command(flatten)]
@@ -155,7 +154,7 @@ pub(crate) enum Stop {
 /// Parses a command line, the program's name first.
 pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
     let line: Vec<OsString> = line.into_iter().collect();
-    let mut args = Args::try_parse_from(&line).map_err(|error| stop(&error, &line))?;
+    let mut args = parsed(&line).map_err(|error| stop(&error, &line))?;
     args.target = args.target.or(args.pid.take());
     if args.command.is_some() && (args.target.is_some() || args.watch != WatchArgs::default()) {
         return Err(Stop::Usage(Hinted::new(
@@ -300,9 +299,8 @@ fn stop(error: &clap::Error, line: &[OsString]) -> Stop {
     let name = command_of(line);
     let habit = habit(&message).filter(|_| name == "pipetop");
     let see = format!("see `{name} --help`");
-    let negative = negative(line, &message).map(|option| format!("{option}; {see}"));
-    let hint = hint.or(command).or(negative).or(habit).unwrap_or(see);
-    Stop::Usage(Hinted::new(plain(&message), hint))
+    let hint = hint.or(command).or(habit).unwrap_or(see);
+    Stop::Usage(Hinted::new(message, hint))
 }
 
 /// Returns pipetop's equivalent if the unexpected argument is an option of top, htop or nvitop.
@@ -321,17 +319,33 @@ fn habit(message: &str) -> Option<String> {
     Some(known.to_owned())
 }
 
-/// Returns what is wrong if the unexpected argument is the value of an option: `-5` of `--for -5s`.
-fn negative(line: &[OsString], message: &str) -> Option<String> {
-    let value = message.strip_prefix("unexpected argument '")?;
-    let value = value.get(..2)?;
-    if !(value.starts_with('-') && value.ends_with(char::is_numeric)) {
-        return None;
+/// Parses a command line that may have a negative number as the value of an option, such as `--for -5s`. Clap takes it
+/// for an option of its own unless it is joined to the option: only then does the option say what is wrong with it.
+fn parsed(line: &[OsString]) -> Result<Args, clap::Error> {
+    let error = match Args::try_parse_from(line) {
+        Ok(args) => return Ok(args),
+        Err(error) => error,
+    };
+    let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidArg) else {
+        return Err(error);
+    };
+    let negative = value.starts_with('-') && value.ends_with(char::is_numeric);
+    let of = |pair: &[OsString]| {
+        let [option, word] = [0, 1].map(|place| pair[place].to_string_lossy());
+        option.starts_with('-') && word.starts_with(value)
+    };
+    let Some(place) = line.windows(2).position(of).filter(|_| negative) else {
+        return Err(error);
+    };
+    let mut joined = line[place].clone();
+    joined.push("=");
+    joined.push(&line[place + 1]);
+    let mut line = line.to_vec();
+    line.splice(place..place + 2, [joined]);
+    match Args::try_parse_from(line) {
+        Err(other) if other.kind() != ErrorKind::ValueValidation => Err(error),
+        parsed => parsed,
     }
-    let words: Vec<_> = line.iter().map(|word| word.to_string_lossy()).collect();
-    let of = |pair: &&[Cow<'_, str>]| pair[0].starts_with("--") && pair[1].starts_with(value);
-    let option = &words.windows(2).find(of)?[0];
-    Some(format!("`{option}` takes no negative number"))
 }
 
 /// Returns `pipetop replay` for a line that begins so, and `pipetop` for one without a command.
@@ -339,23 +353,4 @@ fn command_of(line: &[OsString]) -> String {
     let word = line.get(1).and_then(|word| word.to_str());
     let known = word.filter(|word| Args::command().find_subcommand(word).is_some());
     known.map_or_else(|| "pipetop".to_owned(), |word| format!("pipetop {word}"))
-}
-
-/// Rewrites the messages of Rust's number parsers for users.
-fn plain(message: &str) -> String {
-    if let Some((before, range)) = message.split_once(" is not in ")
-        && let Some((least, most)) = range.split_once("..")
-        && let Some((before, _)) = before.rsplit_once(": ")
-    {
-        return match most.strip_prefix('=') {
-            Some(most) => format!("{before}: not between {least} and {most}"),
-            // The upper end is only that of the type.
-            None => format!("{before}: not {least} or more"),
-        };
-    }
-    message
-        .replace("invalid digit found in string", "not a whole number")
-        .replace("number too large to fit in target type", "too large")
-        .replace("invalid float literal", "not a number")
-        .replace("cannot parse integer from empty string", "no number")
 }

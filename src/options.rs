@@ -29,15 +29,15 @@ pub struct WatchArgs {
     pub json: bool,
 
     /// How long to watch, e.g. `14s` or `2min`; a number alone is seconds
-    #[arg(long = "for", value_name = "DURATION", value_parser = value::span, allow_negative_numbers = true)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = value::span)]
     pub span: Option<Duration>,
 
     /// Time between samples, e.g. `1s` or `500ms`
-    #[arg(long, value_name = "DURATION", value_parser = value::interval, allow_negative_numbers = true)]
+    #[arg(long, value_name = "DURATION", value_parser = value::interval)]
     pub interval: Option<Duration>,
 
     /// GPUs to show: comma-separated indices or UUIDs
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value::gpu, allow_negative_numbers = true)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value::gpu)]
     pub gpu: Vec<String>,
 
     /// Colour theme
@@ -57,7 +57,7 @@ pub struct WatchArgs {
     pub record: Option<PathBuf>,
 
     /// Rotate the recording at this size, keeping the full file as FILE.1 [default: 1GiB]
-    #[arg(long, value_name = "SIZE", requires = "record", value_parser = value::file_size, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", requires = "record", value_parser = value::file_size)]
     pub record_size: Option<u64>,
 
     /// Omit command lines from the recording

@@ -75,7 +75,7 @@ fn wanted_words(wanted: &str) -> &str {
         "a boolean" => "true or false",
         "a sequence" => "a list in brackets",
         "a map" => "a table",
-        "usize" => "a whole number",
+        "usize" | "i64" => "a whole number",
         _ if wanted.starts_with("struct ") => "a table",
         _ => wanted,
     }

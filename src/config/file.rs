@@ -151,9 +151,10 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<File, ConfigError> {
 
 fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(from)?;
-    let length = humantime::parse_duration(&text)
+    let amount = text.strip_prefix('-').unwrap_or(&text);
+    let length = humantime::parse_duration(amount)
         .map_err(|_| serde::de::Error::custom("expected a duration such as \"1s\" or \"500ms\""))?;
-    if !INTERVALS.contains(&length) {
+    if amount != text || !INTERVALS.contains(&length) {
         let (least, most) = (typed(*INTERVALS.start()), typed(*INTERVALS.end()));
         let message = format!("interval must be between {least} and {most}");
         return Err(serde::de::Error::custom(message));
@@ -176,12 +177,11 @@ fn gpu<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
 }
 
 fn mebibytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
-    let number = usize::deserialize(from)?;
-    if !(1..=4096).contains(&number) {
-        return Err(serde::de::Error::custom(
-            "past-mib must be between 1 and 4096",
-        ));
-    }
+    let number = i64::deserialize(from)?;
+    let number = usize::try_from(number).ok();
+    let number = number.filter(|number| (1..=4096).contains(number));
+    let number =
+        number.ok_or_else(|| serde::de::Error::custom("past-mib must be between 1 and 4096"))?;
     Ok(Some(number << 20))
 }
 

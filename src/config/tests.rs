@@ -42,7 +42,10 @@ fn memory_for_the_past_has_limits() {
         let error_text = message(&format!("past-mib = {wrong}"));
         assert!(error_text.starts_with("my.toml:1:12: "), "{error_text}");
     }
-    assert!(message("past-mib = 0").contains("between 1 and 4096"));
+    for wrong in ["0", "-1"] {
+        let error_text = message(&format!("past-mib = {wrong}"));
+        assert!(error_text.contains("between 1 and 4096"), "{error_text}");
+    }
 }
 
 #[test]
@@ -167,10 +170,12 @@ fn errors_name_file_line_and_column() {
         message("[colours]\ncpu = \"rde\""),
         "my.toml:2:7: `rde` is not a colour"
     );
-    assert_eq!(
-        message("interval = \"1ms\""),
-        "my.toml:1:12: interval must be between 100ms and 1min"
-    );
+    for wrong in ["1ms", "2h", "-1s"] {
+        assert_eq!(
+            message(&format!("interval = \"{wrong}\"")),
+            "my.toml:1:12: interval must be between 100ms and 1min"
+        );
+    }
     assert!(message("[keys]\nfly = [\"x\"]").starts_with("my.toml:2:1: unknown name `fly`"));
 }
 

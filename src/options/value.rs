@@ -1,5 +1,6 @@
 //! Parsers for the values of options.
 
+use std::fmt::Display;
 use std::net::SocketAddrV6;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -33,10 +34,7 @@ pub(crate) fn target(text: &str) -> Result<Target, Hinted> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(pid) if digits && pid > 0 => Ok(Target::Pid(Pid(pid))),
-        _ if digits => Err(Hinted::new(
-            "not a valid PID",
-            "`pgrep -f train.py` prints the PID of a process",
-        )),
+        _ if digits => Err(not_a_pid()),
         _ if text.trim().is_empty() => Err(Hinted::new(
             "the target is empty",
             "omit the target to find the training job automatically",
@@ -45,10 +43,19 @@ pub(crate) fn target(text: &str) -> Result<Target, Hinted> {
     }
 }
 
+fn not_a_pid() -> Hinted {
+    Hinted::new(
+        "not a valid PID",
+        "`pgrep -f train.py` prints the PID of a process",
+    )
+}
+
 /// Parses a target that must be a PID.
 pub(crate) fn pid(text: &str) -> Result<Target, Hinted> {
     match target(text)? {
         pid @ Target::Pid(_) => Ok(pid),
+        // A negative number.
+        _ if text.parse::<i64>().is_ok() => Err(not_a_pid()),
         _ => Err(Hinted::new(
             "not a PID",
             "without -p, the target may be text from a command line",
@@ -156,6 +163,31 @@ pub(crate) fn bytes(text: &str) -> Result<u64, Hinted> {
     bytes.ok_or_else(|| Hinted::new("out of range", hint))
 }
 
+/// Returns a parser of whole numbers within a range.
+pub(crate) fn whole<N>(
+    range: RangeInclusive<N>,
+) -> impl Fn(&str) -> Result<N, Hinted> + Clone + Send + Sync + 'static
+where
+    N: TryFrom<i128> + Into<i128> + PartialOrd + Display + Copy + Send + Sync + 'static,
+{
+    move |text| {
+        let (least, most) = (range.start(), range.end());
+        // The greatest number of all is that of the type, not of the option.
+        let hint = if (*most).into() == i128::from(u64::MAX) {
+            format!("use a whole number of {least} or more")
+        } else {
+            format!("use a whole number from {least} to {most}")
+        };
+        // No option takes a number that does not fit.
+        let number: i128 = text
+            .parse()
+            .map_err(|_| Hinted::new("not a whole number", &hint))?;
+        let number = N::try_from(number).ok();
+        let number = number.filter(|number| range.contains(number));
+        number.ok_or_else(|| Hinted::new("out of range", &hint))
+    }
+}
+
 /// Parses a number within a range.
 pub(crate) fn number(text: &str, range: RangeInclusive<f64>, hint: &str) -> Result<f64, Hinted> {
     match text.parse::<f64>() {
@@ -167,13 +199,16 @@ pub(crate) fn number(text: &str, range: RangeInclusive<f64>, hint: &str) -> Resu
 
 /// Parses a duration within a range; a number alone is seconds.
 pub(crate) fn within(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, Hinted> {
-    let duration = match text.parse() {
-        // `None` if it is negative, too large or not a number.
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
-        Err(_) => Some(humantime::parse_duration(text).map_err(|_| {
+    // `None` if it is negative, too large or not a number.
+    let duration = if let Ok(seconds) = text.parse() {
+        Duration::try_from_secs_f64(seconds).ok()
+    } else {
+        let amount = text.strip_prefix('-').unwrap_or(text);
+        let duration = humantime::parse_duration(amount).map_err(|_| {
             let hint = "use a number with ms, s, min, h or d, such as 14s, 500ms or 2min; a number alone is seconds";
             Hinted::new("not a duration", hint)
-        })?),
+        })?;
+        (amount == text).then_some(duration)
     };
     if let Some(duration) = duration.filter(|duration| range.contains(duration)) {
         return Ok(duration);

@@ -318,8 +318,8 @@ fn each_preset_is_described() {
 fn meaningless_options_are_rejected() {
     let place = Place::new();
     for (line, said) in [
-        ("demo --workers 0", "not between 1 and 256"),
-        ("demo --steps 0", "not 1 or more"),
+        ("demo --workers 0", "out of range"),
+        ("demo --steps 0", "out of range"),
         ("demo --load-jitter 0.5", "--load-jitter"),
         ("demo --calibrate --list", "--list"),
         ("demo --list --remove-dataset", "--remove-dataset"),

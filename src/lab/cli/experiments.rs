@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::RangedU64ValueParser;
 
 use super::{WorkersArg, WorkloadArgs};
 use crate::error::Hinted;
@@ -74,7 +73,7 @@ pub struct SweepArgs {
         value_name = "LIST",
         value_delimiter = ',',
         default_value = "1,2,4,8,16",
-        value_parser = RangedU64ValueParser::<u32>::new().range(0..=256)
+        value_parser = value::whole(0..=256_u32)
     )]
     pub counts: Vec<u32>,
 
@@ -84,7 +83,7 @@ pub struct SweepArgs {
         value_name = "LIST",
         value_delimiter = ',',
         requires = "command",
-        value_parser = RangedU64ValueParser::<u32>::new().range(1..=256)
+        value_parser = value::whole(1..=256_u32)
     )]
     pub prefetch_factors: Vec<u32>,
 

@@ -3,6 +3,7 @@
 use crate::config::ThemeName;
 use crate::error::Hinted;
 use crate::lab::experiments::simulate::{MAX_BATCHES, SimulationSettings};
+use crate::options::value::whole;
 
 /// Runs to average if anything is random.
 const RUNS: u32 = 10;
@@ -18,11 +19,11 @@ pub struct SimulateArgs {
     pub simulation: SimulationSettings,
 
     /// Random seed of the first run; each further run adds 1
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole(0..=u64::MAX))]
     pub seed: u64,
 
     /// Number of runs to average [default: 10 if anything is random, otherwise 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RUNS)))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=MAX_RUNS))]
     pub runs: Option<u32>,
 
     /// Print one JSON document

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
+use clap::builder::PossibleValuesParser;
 
 use crate::error::Hinted;
 use crate::lab::value;
 use crate::lab::workload::presets::{self, DEFAULT, PRESETS, Preset};
 use crate::lab::workload::settings::{DeviceKind, JobSettings, Load, StepTime};
-use crate::options::value::span;
+use crate::options::value::{span, whole};
 
 /// Settings of the built-in job; the preset gives those that are omitted.
 #[expect(
@@ -24,15 +24,15 @@ pub struct WorkloadArgs {
     pub preset: Option<String>,
 
     /// Images per batch
-    #[arg(long, value_name = "N", value_parser = up_to(65_536))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=65_536_u32))]
     batch_size: Option<u32>,
 
     /// Width and height of an image in pixels
-    #[arg(long, value_name = "PIXELS", value_parser = up_to(256))]
+    #[arg(long, value_name = "PIXELS", value_parser = whole(1..=256_u32))]
     image_size: Option<u32>,
 
     /// Batches that each worker loads ahead
-    #[arg(long, value_name = "N", value_parser = up_to(64))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=64_u32))]
     prefetch_factor: Option<u32>,
 
     /// Copy batches from pinned memory, in parallel with the steps
@@ -60,7 +60,7 @@ pub struct WorkloadArgs {
     load_jitter: Option<f64>,
 
     /// Decode each image this many times; 0 only reads it
-    #[arg(long, value_name = "N", conflicts_with = "load_ms", value_parser = RangedU64ValueParser::<u32>::new().range(0..=1000))]
+    #[arg(long, value_name = "N", conflicts_with = "load_ms", value_parser = whole(0..=1000_u32))]
     decodes: Option<u32>,
 
     /// Make the last worker this many times slower than the others
@@ -92,7 +92,7 @@ pub struct WorkloadArgs {
     direct: bool,
 
     /// Random seed
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     seed: Option<u64>,
 }
 
@@ -104,7 +104,7 @@ pub struct ExtentArgs {
     workers: WorkersArg,
 
     /// Stop after this many steps
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u64::MAX))]
     steps: Option<u64>,
 
     /// Stop after this time
@@ -117,7 +117,7 @@ pub struct ExtentArgs {
 #[command(next_help_heading = "Built-in job")]
 pub struct WorkersArg {
     /// Loader worker processes
-    #[arg(long, value_name = "N", value_parser = up_to(256))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=256_u32))]
     workers: Option<u32>,
 }
 
@@ -196,10 +196,6 @@ impl WorkersArg {
             ..job
         }
     }
-}
-
-fn up_to(most: u64) -> RangedU64ValueParser<u32> {
-    RangedU64ValueParser::new().range(1..=most)
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ pub mod command;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::RangedU64ValueParser;
 use serde_json::{Value, json};
 
 use super::{milliseconds, rounded, taken};
 use crate::error::Hinted;
+use crate::options::value;
 use crate::probe::Step;
 use crate::units::{Share, sorted, whole, without_sign};
 
@@ -28,23 +28,23 @@ const WIDE: f64 = 0.1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct Plan {
     /// Batches to cycle through in the cached run
-    #[arg(long, value_name = "N", default_value = "10", value_parser = RangedU64ValueParser::<u32>::new().range(1..=1000))]
+    #[arg(long, value_name = "N", default_value = "10", value_parser = value::whole(1..=1000_u32))]
     pub cache_batches: u32,
 
     /// Warm-up steps before measuring, in both runs
-    #[arg(long, value_name = "N", default_value = "100", value_parser = RangedU64ValueParser::<u64>::new().range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value = "100", value_parser = value::whole(1..=1_000_000_u64))]
     pub after: u64,
 
     /// Steps to measure in each run
-    #[arg(long, value_name = "N", default_value = "100", value_parser = RangedU64ValueParser::<u64>::new().range(10..=10_000_000))]
+    #[arg(long, value_name = "N", default_value = "100", value_parser = value::whole(10..=10_000_000_u64))]
     pub steps: u64,
 
     /// Pairs of runs, one normal and one with cached batches
-    #[arg(long, value_name = "N", default_value = "3", value_parser = RangedU64ValueParser::<u32>::new().range(1..=100))]
+    #[arg(long, value_name = "N", default_value = "3", value_parser = value::whole(1..=100_u32))]
     pub rounds: u32,
 
     /// Steps of your whole training, for the total saving
-    #[arg(long, value_name = "N", default_value = "100000", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = value::whole(1..=u64::MAX))]
     pub run_steps: u64,
 }
 

@@ -7,7 +7,7 @@ use clap::{ArgAction, Args};
 
 use crate::error::Hinted;
 use crate::lab::value;
-use crate::options::value::within;
+use crate::options::value::{number, whole, within};
 
 /// Maximum number of loaders, and of batches that one of them may have under way or ready.
 pub const MAX_WORKERS: u32 = 1024;
@@ -24,30 +24,23 @@ const MAX_JITTER: f64 = 10.0;
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct SimulationSettings {
     /// Number of loaders
-    #[arg(long, value_name = "N", default_value_t = 7)]
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = whole(1..=MAX_WORKERS))]
     pub workers: u32,
 
     /// Mean time to load a batch, in milliseconds
     #[arg(long = "load-ms", value_name = "MS", default_value = "2000", value_parser = value::milliseconds)]
-    #[arg(allow_negative_numbers = true)]
     pub load: Duration,
 
     /// Time of a training step, in milliseconds
     #[arg(long = "step-ms", value_name = "MS", default_value = "100", value_parser = value::milliseconds)]
-    #[arg(allow_negative_numbers = true)]
     pub step: Duration,
 
     /// Variation of load times: standard deviation / mean, e.g. 0.05
-    #[arg(
-        long,
-        value_name = "SHARE",
-        default_value_t = 0.0,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = jitter)]
     pub load_jitter: f64,
 
     /// Most batches that each loader has in progress or ready
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole(1..=MAX_PREFETCHED))]
     pub prefetch_factor: u32,
 
     /// Deliver batches in request order, as PyTorch does by default
@@ -59,7 +52,7 @@ pub struct SimulationSettings {
     pub in_order: bool,
 
     /// Round all events to ticks of this many milliseconds [default: exact times]
-    #[arg(long = "clock-ms", value_name = "MS", value_parser = value::milliseconds, allow_negative_numbers = true)]
+    #[arg(long = "clock-ms", value_name = "MS", value_parser = value::milliseconds)]
     pub clock: Option<Duration>,
 
     /// Start the loaders at different times
@@ -74,6 +67,11 @@ pub struct SimulationSettings {
 fn span(text: &str) -> Result<Duration, Hinted> {
     const SPANS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_hours(7 * 24);
     within(text, &SPANS)
+}
+
+fn jitter(text: &str) -> Result<f64, Hinted> {
+    let hint = "use standard deviation / mean, from 0 to 10, as in --load-jitter 0.05";
+    number(text, 0.0..=MAX_JITTER, hint)
 }
 
 /// The defaults: loaders that are far too slow for their trainer.
@@ -123,23 +121,6 @@ impl SimulationSettings {
     /// Returns an error with what is wrong, and what would be right.
     pub fn check(&self) -> Result<(), Hinted> {
         let refuse = |message: &str, hint: &str| Err(Hinted::new(message, hint));
-        if !(1..=MAX_WORKERS).contains(&self.workers) {
-            return refuse("--workers is out of range", "use a number from 1 to 1024");
-        }
-        if !(1..=MAX_PREFETCHED).contains(&self.prefetch_factor) {
-            let hint = "use a number from 1 to 100; PyTorch's default is 2";
-            return refuse("--prefetch-factor is out of range", hint);
-        }
-        if !(0.0..=MAX_JITTER).contains(&self.load_jitter) {
-            let hint = "use standard deviation / mean, from 0 to 10, as in --load-jitter 0.05";
-            return refuse("--load-jitter is out of range", hint);
-        }
-        if self.span.is_zero() {
-            return refuse(
-                "there is no time to simulate",
-                "use a longer time, as in --for 30s",
-            );
-        }
         if self.clock.is_some_and(|clock| clock.is_zero()) {
             return refuse(
                 "--clock-ms must not be 0",

@@ -178,7 +178,8 @@ fn meaningless_settings_are_rejected_and_terminate() {
     let good = SimulationSettings::default();
     assert_eq!(good.check(), Ok(()));
     let ms = Duration::from_millis;
-    let bad = [
+    // The command line takes none of these.
+    let impossible = [
         SimulationSettings {
             workers: 0,
             ..good.clone()
@@ -196,15 +197,20 @@ fn meaningless_settings_are_rejected_and_terminate() {
             ..good.clone()
         },
         SimulationSettings {
+            span: ms(0),
+            ..good.clone()
+        },
+    ];
+    for settings in impossible {
+        run(&settings, 0);
+    }
+    let bad = [
+        SimulationSettings {
             clock: Some(ms(30_000)),
             ..good.clone()
         },
         SimulationSettings {
             clock: Some(ms(0)),
-            ..good.clone()
-        },
-        SimulationSettings {
-            span: ms(0),
             ..good.clone()
         },
         SimulationSettings {

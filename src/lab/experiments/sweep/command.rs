@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::RangedU64ValueParser;
 
 use super::{SweepRow, Tried, figures, observed, others_cpu, watch, worker_cpu};
 use crate::error::Hinted;
@@ -24,7 +23,7 @@ const MAX_STRETCH: u32 = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct Bound {
     /// Stop each run of a command after this many steps past start-up, if that is sooner than --for
-    #[arg(long, value_name = "N", requires = "command", value_parser = RangedU64ValueParser::<u64>::new().range(2..=10_000_000))]
+    #[arg(long, value_name = "N", requires = "command", value_parser = value::whole(2..=10_000_000_u64))]
     pub steps: Option<u64>,
 
     /// Time to measure each run, once its queue is full (up to four times as long if there are few steps)
