@@ -11,6 +11,9 @@ use crate::app::Effect;
 use crate::config::Config;
 use crate::error::Hinted;
 
+/// Lines moved by a page key.
+const PAGE: usize = 10;
+
 /// The page on the screen: the ranks of this run. `None` = all runs.
 pub(super) type FleetPage = Option<String>;
 
@@ -115,7 +118,7 @@ impl FleetScreen {
     }
 
     /// Returns how many lines the page has.
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         match self.page {
             None => self.runs().len(),
             Some(_) => self.ranks().len(),
@@ -162,6 +165,8 @@ impl FleetScreen {
             Action::Redraw => return Some(Effect::Redraw),
             Action::Up => self.pick(self.picked.saturating_sub(1)),
             Action::Down => self.pick(self.picked + 1),
+            Action::PageUp => self.pick(self.picked.saturating_sub(PAGE)),
+            Action::PageDown => self.pick(self.picked + PAGE),
             Action::ToBegin => self.pick(0),
             Action::ToEnd => self.pick(usize::MAX),
             Action::Select if self.page.is_none() => {

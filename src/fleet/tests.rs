@@ -121,6 +121,10 @@ fn a_run_can_be_opened_and_closed() {
     assert_eq!(screen.report, None);
     screen.take((screen.page.clone(), Ok(ranks())));
     insta::assert_snapshot!("ranks", picture(&screen, 100, 8));
+    assert_eq!(key(&mut screen, KeyCode::PageDown), Some(Effect::Draw));
+    assert_eq!(screen.picked, 2);
+    key(&mut screen, KeyCode::PageUp);
+    assert_eq!(screen.picked, 0);
     for _ in 0..5 {
         key(&mut screen, KeyCode::Down);
     }

@@ -159,17 +159,25 @@ fn rank_roles(rank: &FleetRank) -> Roles {
 fn footer(screen: &FleetScreen, width: u16) -> Line<'static> {
     let mut row = line(screen, width);
     let keys: &[(Action, &str)] = match screen.page {
-        None => &[(Action::Select, "ranks"), (Action::Quit, "quit")],
+        None => &[
+            (Action::Select, "ranks"),
+            (Action::Down, "move"),
+            (Action::Quit, "quit"),
+        ],
         Some(_) => &[
             (Action::Cancel, "runs"),
+            (Action::Down, "move"),
             (Action::PrintCommand, "quit and print the command"),
             (Action::Quit, "quit"),
         ],
     };
-    let command = screen.command().is_some();
-    let keys = keys
-        .iter()
-        .filter(|(action, _)| *action != Action::PrintCommand || command);
+    // A key that would do nothing is not named.
+    let keys = keys.iter().filter(|(action, _)| match action {
+        Action::Select => screen.count() > 0,
+        Action::Down => screen.count() > 1,
+        Action::PrintCommand => screen.command().is_some(),
+        _ => true,
+    });
     for (action, words) in keys {
         if let Some(key) = screen.config.keys.keys(*action).first() {
             row.space(1).item(
