@@ -213,7 +213,9 @@ pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
         }
         line.push_str(word);
     }
-    lines.push(line);
+    if !line.is_empty() {
+        lines.push(line);
+    }
     lines
 }
 
@@ -267,5 +269,6 @@ mod tests {
             "raise num_workers…"
         );
         assert_eq!(wrap("one two three", 8), ["one two", "three"]);
+        assert!(wrap("", 8).is_empty());
     }
 }
