@@ -17,8 +17,8 @@ use crate::job::script;
 const COLUMNS: [(TableColumn, usize); 11] = [
     (TableColumn::figures("pid", 8), KEPT),
     (TableColumn::words("user", 10), 2),
-    (TableColumn::words("run", 14), 3),
-    (TableColumn::figures("ranks", 7), 5),
+    (TableColumn::words("run", 14), 5),
+    (TableColumn::figures("ranks", 7), 3),
     (TableColumn::figures("workers", 8), 7),
     (TableColumn::words("verdict", 21), 10),
     (TableColumn::figures("lost", 6), 9),
@@ -28,7 +28,7 @@ const COLUMNS: [(TableColumn, usize); 11] = [
     (TableColumn::figures("up", 10), 1),
 ];
 /// Least cells of the command, enough to recognise it.
-const COMMAND: usize = 12;
+const COMMAND: usize = 19;
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, jobs: &[ListedJob]) {
     let body = empty::draw_header_and_footer(view, frame, area);
@@ -156,11 +156,10 @@ mod tests {
         for width in 0..200 {
             let cells: usize = columns(width, &[]).iter().map(TableColumn::cells).sum();
             assert!(cells < width.max(10), "{width}");
+            let command = columns(width, &[]).last().map_or(0, TableColumn::cells);
+            assert!(width < 32 || command >= COMMAND, "{width}");
         }
         assert_eq!(names(26), ["pid", "command"]);
-        assert_eq!(
-            names(78),
-            ["pid", "workers", "verdict", "lost", "cause", "command"]
-        );
+        assert_eq!(names(78), ["pid", "verdict", "lost", "cause", "command"]);
     }
 }

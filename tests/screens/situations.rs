@@ -634,7 +634,7 @@ fn the_list_of_jobs_can_be_filtered() {
         typed(&mut scene, text);
         scene.state.filter.keep();
         let text = self::text(&scene, 80, 24);
-        text.lines().filter(|line| line.contains(" -  -  ")).count()
+        text.lines().filter(|line| line.contains("  -  ")).count()
     };
     assert_eq!(found("train3.py"), 1);
     assert_eq!(found("480"), 19, "as many as there is room for");
