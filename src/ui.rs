@@ -199,6 +199,7 @@ pub fn choices(view: &View<'_>) -> Choices {
             _ => Vec::new(),
         },
         end: end(view),
+        from_newest: log::scrolls(view),
     }
 }
 
@@ -214,7 +215,8 @@ fn end(view: &View<'_>) -> usize {
     let content = part(panel).content;
     match (view.state.page, view.attach) {
         _ if view.state.help => help::end(view),
-        (_, Attach::LookingForJob { .. } | Attach::Picker(_)) | (Page::Tree, _) => 0,
+        (_, Attach::LookingForJob { .. }) => empty::end(view),
+        (_, Attach::Picker(_)) | (Page::Tree, _) => 0,
         (Page::Detail, _) => detail::end(view, content),
         (Page::Panels, _) => {
             let regions = place(view, captioned(view, view.screen).1);

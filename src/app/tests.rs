@@ -248,16 +248,44 @@ fn panels_stop_at_their_end() {
     for page in [Page::Panels, Page::Detail] {
         for panel in [Panel::Timeline, Panel::History, Panel::Log] {
             (app.state.page, app.state.focus, app.state.scroll) = (page, panel, 0);
+            // The output begins with its newest lines: up goes on.
+            let (on, back) = match panel {
+                Panel::Log => (Action::PageUp, Action::Down),
+                _ => (Action::PageDown, Action::Up),
+            };
             for _ in 0..50 {
-                app.act(Action::PageDown);
+                app.act(on);
             }
             let end = app.state.scroll;
             assert!(end < 100, "{panel:?} on {page:?}: {end}");
             assert_eq!(end > 0, panel != Panel::History, "{panel:?} on {page:?}");
-            app.act(Action::Up);
+            app.act(back);
             assert_eq!(app.state.scroll, end.saturating_sub(1));
         }
     }
+}
+
+#[test]
+fn the_output_scrolls_to_its_end_while_there_is_no_job() {
+    let launched = LaunchedCommand::new("python train.py".to_owned(), String::new());
+    let mut app = app().launched(launched);
+    app.update(Event::Printed(b"a line\n".repeat(100)));
+    app.drawn = Rect::new(0, 0, 80, 24);
+    for _ in 0..50 {
+        app.act(Action::PageUp);
+    }
+    // The output has 22 lines less seven and its box.
+    assert_eq!(app.state.scroll, 100 - 13);
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("a test backend");
+    let mut last = |app: &mut App| {
+        app.update(Event::Printed(b"the last\n".to_vec()));
+        let drawn = terminal.draw(|frame| ui::draw(&app.view(), frame));
+        drawn.expect("a test backend");
+        terminal.backend().to_string().contains("the last")
+    };
+    assert!(!last(&mut app), "the oldest lines are shown");
+    app.state.scroll = 0;
+    assert!(last(&mut app));
 }
 
 #[test]

@@ -22,15 +22,7 @@ const WAYS: [(&str, &str); 4] = [
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, wanted: &str) {
     let mut body = draw_header_and_footer(view, frame, area);
     let launched = view.command.is_some();
-    if launched && body.height >= 2 * OUTPUT {
-        let height = body.height;
-        let top = if height >= 4 * OUTPUT { 7 } else { OUTPUT };
-        let below = take_last(&mut body, height - top);
-        let border = if below.height >= 5 && below.width >= 30 {
-            BorderStyle::Boxed
-        } else {
-            BorderStyle::Ruled
-        };
+    if let Some((below, border)) = take_output(view, &mut body) {
         panel::draw(view, frame, below, border, Panel::Log, log::content);
     }
     let border = BorderStyle::boxed_if(body.height >= 5 && body.width >= 30);
@@ -67,6 +59,32 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, wanted: &
         lines.push(row.line());
     }
     panel::write(frame, inner, lines);
+}
+
+/// Returns how far the output of a launched command can be scrolled.
+pub(super) fn end(view: &View<'_>) -> usize {
+    let mut body = view.screen;
+    take(&mut body, 1);
+    take_last(&mut body, 1);
+    take_output(view, &mut body).map_or(0, |(below, border)| {
+        panel::end(view, below, border, Panel::Log, log::content)
+    })
+}
+
+/// Cuts the area for the output of a launched command from the bottom, if there is room.
+fn take_output(view: &View<'_>, body: &mut Rect) -> Option<(Rect, BorderStyle)> {
+    let height = body.height;
+    if view.command.is_none() || height < 2 * OUTPUT {
+        return None;
+    }
+    let top = if height >= 4 * OUTPUT { 7 } else { OUTPUT };
+    let below = take_last(body, height - top);
+    let border = if below.height >= 5 && below.width >= 30 {
+        BorderStyle::Boxed
+    } else {
+        BorderStyle::Ruled
+    };
+    Some((below, border))
 }
 
 /// Draws header and footer, and returns the area in between.

@@ -1,8 +1,9 @@
-//! The last lines of a launched command's output; the keys scroll back while the panel is focused.
+//! The last lines of a launched command's output; the keys scroll back while the panel is focused, or while there is
+//! no job.
 
-use super::View;
 use super::panel::{Content, Inside};
-use super::state::Panel;
+use super::state::{Page, Panel};
+use super::{Attach, View};
 use crate::config::Role::{Dim, Text};
 
 /// Lines wanted. The same from the start, so that nothing moves while the first lines arrive.
@@ -10,6 +11,19 @@ const WANTED: u16 = 20;
 
 pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
     view.command.map_or(0, |_| WANTED)
+}
+
+/// Whether the keys scroll the output.
+pub(super) fn scrolls(view: &View<'_>) -> bool {
+    match view.attach {
+        // Without a job it is the only panel that scrolls.
+        Attach::LookingForJob { .. } => !view.state.help,
+        Attach::Picker(_) => false,
+        Attach::Attached | Attach::Ended => {
+            let shown = view.state.page != Page::Tree && !view.state.help;
+            shown && view.state.focus == Panel::Log
+        }
+    }
 }
 
 pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
@@ -20,9 +34,9 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     if command.printed.is_empty() {
         lines.push(inside.row(view).text(Dim, "nothing printed yet").line());
     }
-    // Scrolling down goes back in time: it starts at the newest lines.
     let end = command.printed.len().saturating_sub(inside.height);
-    let skip = view.scroll_of(Panel::Log).min(end);
+    let scroll = if scrolls(view) { view.state.scroll } else { 0 };
+    let skip = scroll.min(end);
     let printed = command.printed.last(inside.height, skip);
     lines.extend(printed.map(|line| inside.row(view).text(Text, line).line()));
     Content::new("output", &command.state, lines).scrolls_to(end)

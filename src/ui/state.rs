@@ -74,6 +74,8 @@ pub struct Choices {
     pub tree: Vec<(Node, Option<Toggle>)>,
     /// How far the help, the page or the focused panel can be scrolled.
     pub end: usize,
+    /// What scrolls is the output of a command: its newest lines are shown first, and scrolling goes up to older ones.
+    pub from_newest: bool,
 }
 
 /// The columns that the keys sort the worker table by, after the workers' numbers.
@@ -294,13 +296,14 @@ impl UiState {
     /// Moves the marked row if there is one, otherwise scrolls. On a page of details, only single steps move the mark;
     /// the page keys scroll.
     fn step(&mut self, choices: &Choices, down: bool, by: usize) {
-        let moved = |place: usize| {
-            if down {
+        let step = |place: usize, on: bool| {
+            if on {
                 place.saturating_add(by)
             } else {
                 place.saturating_sub(by)
             }
         };
+        let moved = |place| step(place, down);
         if self.page == Page::Tree && choices.candidates == 0 && !self.help {
             return self.tree.step(&choices.tree, down, by);
         }
@@ -317,7 +320,8 @@ impl UiState {
             self.gpu = moved(self.gpu).min(choices.gpus - 1);
         } else {
             // The content may have become shorter since the last scroll.
-            self.scroll = moved(self.scroll.min(choices.end)).min(choices.end);
+            let on = down != choices.from_newest;
+            self.scroll = step(self.scroll.min(choices.end), on).min(choices.end);
         }
     }
 }
@@ -336,6 +340,7 @@ mod tests {
             gpus: 2,
             tree: Vec::new(),
             end: 25,
+            from_newest: false,
         }
     }
 
