@@ -6,7 +6,7 @@ use ratatui::text::Line;
 
 use super::layout::indented;
 use super::state::Panel;
-use super::{Attach, Filter, Page, Past, Replay, View, format, panel};
+use super::{Attach, Filter, Page, Past, Replay, View, format, log, panel};
 use crate::action::Action;
 use crate::config::Role::{Dim, Focus, Text, Trouble};
 
@@ -102,6 +102,7 @@ pub(super) fn words(view: &View<'_>, action: Action) -> &'static str {
         (Action::Select, _) if view.state.page == Page::Tree => "fold",
         (Action::Cancel, None) if goes_to_list(view) => "jobs",
         (Action::Cancel, None) if view.command.is_some_and(|command| command.asked) => "cancel",
+        (Action::Up, _) if log::scrolls(view) => "older",
         (Action::IntervalLonger, Some(_)) => "faster",
         (Action::IntervalShorter, Some(_)) => "slower",
         _ => action.short(),
@@ -227,6 +228,9 @@ fn available_actions(view: &View<'_>) -> Vec<Action> {
         return LOOKING_BACK.to_vec();
     }
     match view.attach {
+        Attach::LookingForJob { .. } if view.command.is_some() => {
+            vec![Action::Help, Action::Quit, Action::Up]
+        }
         Attach::LookingForJob { .. } => vec![Action::Help, Action::Quit],
         Attach::Picker(_) => vec![
             Action::Select,
@@ -277,7 +281,13 @@ fn page_actions(view: &View<'_>) -> Vec<Action> {
             Action::Pause,
         ]);
     } else {
-        actions.extend([Action::NextPanel, Action::Down, Action::Pause]);
+        actions.push(Action::NextPanel);
+        actions.extend(match view.state.focus {
+            Panel::History => None,
+            Panel::Log => Some(Action::Up),
+            _ => Some(Action::Down),
+        });
+        actions.push(Action::Pause);
         if view.ranks().len() > 1 {
             actions.push(Action::NextRank);
         }

@@ -1691,6 +1691,22 @@ fn remapped() -> Config {
 }
 
 #[test]
+fn the_footer_names_a_key_that_scrolls_only_where_it_does() {
+    let footer = |scene: &Scene| {
+        let text = text(scene, 120, 40);
+        text.lines().last().expect("a footer").to_owned()
+    };
+    assert!(footer(&opened(starved(), Panel::Disk)).contains("down move"));
+    assert!(!footer(&opened(starved(), Panel::History)).contains("move"));
+    let mut launched = opened(support::scene::launched(starved(), 3), Panel::Log);
+    assert!(footer(&launched).contains("up older"));
+    launched.attach = Attach::LookingForJob {
+        wanted: "a training job".to_owned(),
+    };
+    assert!(footer(&launched).contains("up older"));
+}
+
+#[test]
 fn footer_and_help_show_the_keys_of_the_key_map() {
     let mut asked = support::scene::launched(starved(), 3);
     asked.launched.as_mut().expect("launched").asked = true;
