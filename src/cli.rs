@@ -25,6 +25,7 @@ use crate::job::Target;
 #[cfg(feature = "lab")]
 use crate::lab::cli::Lab;
 use crate::options::{PathArgs, WatchArgs, Web, value};
+use crate::plain_toml::similar;
 
 pub(crate) use diff::DiffArgs;
 pub(crate) use fleet::FleetArgs;
@@ -299,8 +300,9 @@ fn stop(error: &clap::Error, line: &[OsString]) -> Stop {
     let name = command_of(line);
     let habit = habit(&message).filter(|_| name == "pipetop");
     let see = format!("see `{name} --help`");
-    let hint = hint.or(command).or(habit).unwrap_or(see);
-    Stop::Usage(Hinted::new(message, hint))
+    let hint = hint.or(command).or(habit).or_else(|| meant(line));
+    let message = message.replace("unrecognized subcommand", "unknown command");
+    Stop::Usage(Hinted::new(message, hint.unwrap_or(see)))
 }
 
 /// Returns pipetop's equivalent if the unexpected argument is an option of top, htop or nvitop.
@@ -346,6 +348,19 @@ fn parsed(line: &[OsString]) -> Result<Args, clap::Error> {
         Err(other) if other.kind() != ErrorKind::ValueValidation => Err(error),
         parsed => parsed,
     }
+}
+
+/// Returns the command that is probably meant by the first word of a line, or by the word after `help`.
+fn meant(line: &[OsString]) -> Option<String> {
+    let mut words = line.iter().skip(1).filter(|word| *word != "help");
+    let word = words.next()?.to_str()?;
+    let known = public();
+    let known: Vec<&str> = known
+        .get_subcommands()
+        .map(clap::Command::get_name)
+        .collect();
+    let name = similar(word, &known).filter(|name| *name != word)?;
+    Some(format!("did you mean `pipetop {name}`?"))
 }
 
 /// Returns `pipetop replay` for a line that begins so, and `pipetop` for one without a command.

@@ -59,7 +59,7 @@ fn name_and_known(text: &str) -> Option<(&str, Vec<&str>)> {
 }
 
 /// Returns the known name that is most similar to an unknown one.
-fn similar<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn similar<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
     const MIN_SIMILARITY: f64 = 0.8;
     known
         .iter()

@@ -258,6 +258,13 @@ fn usage_errors_have_one_line_and_one_hint() {
             "`--once` prints one report",
         ),
         ("a 9", "unexpected argument '9'", "--help"),
+        (
+            "repaly a.rec",
+            "unexpected argument 'a.rec'",
+            "did you mean `pipetop replay`?",
+        ),
+        ("help servr", "unknown command 'servr'", "`pipetop serve`?"),
+        ("help 9", "unknown command '9'", "see `pipetop --help`"),
         ("--for", "a value is required", "--help"),
     ];
     for (line, message, hint) in refusals {

@@ -181,7 +181,14 @@ const ARROWS: [(&str, &[&str]); 37] = [
     (
         "cli",
         &[
-            "config", "error", "job", "lab", "options", "units", "verdict",
+            "config",
+            "error",
+            "job",
+            "lab",
+            "options",
+            "plain_toml",
+            "units",
+            "verdict",
         ],
     ),
     (
