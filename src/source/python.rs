@@ -56,6 +56,7 @@ use self::memory::Memory;
 use self::naming::{CodeLocation, activity, worker_frame, worker_phase};
 pub use self::naming::{InLoader, WorkerPhase};
 use self::preparation::Preparation;
+pub use self::preparation::Preparing;
 pub use self::queues::QueueState;
 use self::queues::Queues;
 use self::reach::Reach;

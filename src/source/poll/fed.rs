@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::beats::Doing;
 use super::blocked::Blocked;
 use crate::sample::WRITTEN_FILE;
-use crate::source::python::{Asks, AsleepIn, InLoader, MainStack, ThreadContext};
+use crate::source::python::{Asks, AsleepIn, InLoader, MainStack, Preparing, ThreadContext};
 
 /// A loader that was not seen for this long no longer feeds the trainer, or never did, such as a validation loader.
 const FORGET_AFTER: Duration = Duration::from_secs(30);
@@ -72,7 +72,7 @@ impl FeedEvidence {
         let stack = &self.last;
         let outside = stack.loader == InLoader::Outside && stack.not_data.is_none();
         self.waits_for_threads |= stack.for_thread;
-        if stack.prepares {
+        if stack.prepares.is_some() {
             self.prepares = Some(now);
         }
         self.unclear = if outside && (stack.for_thread || reads(blocked)) {
@@ -186,12 +186,17 @@ impl FeedEvidence {
         unclear && !self.pytorch && !known
     }
 
-    /// Whether the thread may be working on a batch outside the loader. The last stack must show possible work on one,
-    /// and the thread must be running or reading: any other sleep may be a step. `stands`: no batch has come for so
-    /// long that any unknown work may be on the next epoch's data.
+    /// Whether the thread may be working on a batch outside the loader, or sleeping until there is one. The last stack must
+    /// show possible work on one, and the thread must be running or reading: most sleeps may be a step. `stands`: no batch
+    /// has come for so long that any unknown work may be on the next epoch's data.
     pub(super) fn prepares(&self, blocked: Blocked, stands: bool) -> bool {
         let works = blocked == Blocked::Running || reads(blocked);
-        (self.last.prepares && works && !self.last.saves) || (stands && self.is_unknown_work())
+        let prepares = match self.last.prepares {
+            Some(Preparing::Works) => works,
+            Some(Preparing::WorksOrSleeps) => works || blocked == Blocked::Timer,
+            None => false,
+        };
+        (prepares && !self.last.saves) || (stands && self.is_unknown_work())
     }
 
     /// Whether the last stack shows neither work on a model nor anything else that is known.
@@ -335,12 +340,18 @@ mod tests {
     fn a_sleep_before_the_model_is_no_work_on_a_batch() {
         let mut fed = FeedEvidence::default();
         let stack = MainStack {
-            prepares: true,
+            prepares: Some(Preparing::Works),
             ..MainStack::default()
         };
         fed.stack(Duration::ZERO, stack, Blocked::Running, true);
         assert!(fed.prepares(Blocked::Running, false) && fed.prepares(Blocked::Disk, false));
         assert!(!fed.prepares(Blocked::Timer, false) && !fed.prepares(Blocked::Lock, false));
+        let stack = MainStack {
+            prepares: Some(Preparing::WorksOrSleeps),
+            ..MainStack::default()
+        };
+        fed.stack(Duration::ZERO, stack, Blocked::Timer, true);
+        assert!(fed.prepares(Blocked::Timer, false) && !fed.prepares(Blocked::Lock, false));
         // It may soon work on a batch again, without a stack in between.
         fed.stack(Duration::ZERO, MainStack::default(), Blocked::Timer, true);
         assert!(fed.shows_more(Duration::from_secs(1)));

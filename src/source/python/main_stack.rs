@@ -10,6 +10,7 @@ use super::iterator;
 use super::naming::{
     IMPORTS, InLoader, activity, idles, in_loader, loader_frame, loading, outer_loader, saves,
 };
+use super::preparation::Preparing;
 use super::site::Site;
 use super::{PythonError, QueueState, Stacks, places};
 use crate::loaders::Names;
@@ -44,8 +45,8 @@ pub struct MainStack {
     /// Whether it is in none of the known loaders but in a generator, which may be making the next batch, whichever loader
     /// feeds it.
     pub in_generator: bool,
-    /// Whether the thread may be working on a batch: it is between its request for one and its model, or makes samples.
-    pub prepares: bool,
+    /// What the thread may be doing for a batch, outside its loader.
+    pub prepares: Option<Preparing>,
     /// Whether the thread waits for another one, in the standard library.
     pub for_thread: bool,
     /// Whether the standard library hands something over to the thread.
@@ -243,7 +244,7 @@ impl Stacks {
             dispatched,
             unclear: unnamed && matches!(site, Site::Unknown | Site::Generator | Site::Elsewhere),
             in_generator: unnamed && site == Site::Generator,
-            prepares: prepares && not_data.is_none() && walked.device.is_none(),
+            prepares: prepares.filter(|_| not_data.is_none() && walked.device.is_none()),
             loops_found: self.sites.widened(),
             for_thread: frames.first().is_some_and(|frame| {
                 let meaning = frame.code.meaning;

@@ -22,6 +22,27 @@ const ONE_OF: u32 = 50;
 /// A function makes samples if at least one in this many of its other stacks shows that.
 const MUCH: u32 = 4;
 
+/// What a thread may be doing for a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preparing {
+    /// It works on one, if it works; if it sleeps, that may be its step.
+    Works,
+    /// It works on one, or sleeps until there is one: it is in a function that makes samples, in a module that may be a
+    /// transform, or between two requests.
+    WorksOrSleeps,
+}
+
+/// Where a thread is in the functions on its stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PlaceInLoop {
+    BeforeModel,
+    /// Between two requests, before the model.
+    BetweenRequests,
+    /// After a request that comes after the last model.
+    AfterRequest,
+    Other,
+}
+
 /// Where a function led to something.
 #[derive(Debug, Clone, Copy)]
 struct Place {
@@ -52,10 +73,15 @@ pub(super) struct Preparation {
 }
 
 impl Preparation {
-    /// Adds a stack, outermost function first, and returns whether the thread may be making a batch. `requests`: it requests
+    /// Adds a stack, outermost function first, and returns what the thread may be doing for a batch. `requests`: it requests
     /// one. `knows_loader`: it has a loader of PyTorch. When that becomes known, earlier requests are forgotten: a loop that
     /// has a loader iterates over other things after its step, and these may have been taken for requests.
-    pub(super) fn poll(&mut self, stack: &[Call], requests: bool, knows_loader: bool) -> bool {
+    pub(super) fn poll(
+        &mut self,
+        stack: &[Call],
+        requests: bool,
+        knows_loader: bool,
+    ) -> Option<Preparing> {
         if knows_loader && !self.knows_loader {
             self.knows_loader = true;
             self.functions.clear();
@@ -71,19 +97,26 @@ impl Preparation {
                 let function = self.function(call.code);
                 function.samples = function.samples.saturating_add(1);
             }
-            return true;
+            return Some(Preparing::WorksOrSleeps);
         } else if let Some(computes) = model.or(training) {
             let model = model.is_some();
             let (callers, within) = stack.split_at(computes);
             let layer = within.iter().any(|call| call.meaning.layer);
             self.record(callers, model, layer, |function| &mut function.computes);
             // A module without layers that runs before the model may be a transform of the program's own.
-            return training.is_none() && !layer && self.is_between(callers, false);
+            let may_prepare = training.is_none() && !layer;
+            let before = may_prepare && self.position(callers) == PlaceInLoop::BeforeModel;
+            return before.then_some(Preparing::WorksOrSleeps);
         } else {
             let makes = self.count_other(stack);
-            return makes || self.is_between(stack, true);
+            return match self.position(stack) {
+                _ if makes => Some(Preparing::WorksOrSleeps),
+                PlaceInLoop::BeforeModel | PlaceInLoop::AfterRequest => Some(Preparing::Works),
+                PlaceInLoop::BetweenRequests => Some(Preparing::WorksOrSleeps),
+                PlaceInLoop::Other => None,
+            };
         }
-        false
+        None
     }
 
     /// Counts a stack that shows nothing else, and says whether one of its functions makes samples.
@@ -137,25 +170,37 @@ impl Preparation {
     }
 
     /// Follows the stack from outside while each function is at the place where it first led to a model. The first function
-    /// that is elsewhere decides: it may be before that place or, with `after`, after its last model.
-    fn is_between(&self, stack: &[Call], after: bool) -> bool {
+    /// that is elsewhere decides.
+    fn position(&self, stack: &[Call]) -> PlaceInLoop {
         for call in stack.iter().take(MAX_DEPTH) {
             let function = self.functions.get(&call.code);
             let (Some(at), Some(function)) = (call.instruction, function) else {
-                return false;
+                return PlaceInLoop::Other;
             };
             let Some((first, last)) = function.computes() else {
-                return false;
+                return PlaceInLoop::Other;
             };
             let asks = |from: usize, to: usize| {
                 let mut requests = known(&function.requests, REQUESTS);
                 requests.any(|place| from < place.instruction && place.instruction < to)
             };
+            if at < first {
+                return match (asks(0, at), asks(at, first)) {
+                    (_, false) => PlaceInLoop::BeforeModel,
+                    (true, true) => PlaceInLoop::BetweenRequests,
+                    (false, true) => PlaceInLoop::Other,
+                };
+            }
             if at != first {
-                return (at < first && !asks(at, first)) || (after && at > last && asks(last, at));
+                let after_request = at > last && asks(last, at);
+                return if after_request {
+                    PlaceInLoop::AfterRequest
+                } else {
+                    PlaceInLoop::Other
+                };
             }
         }
-        false
+        PlaceInLoop::Other
     }
 }
 
@@ -227,7 +272,8 @@ mod tests {
         let mut preparation = Preparation::default();
         let mut poll = |text: &str| {
             let requests = text.ends_with('?');
-            preparation.poll(&stack(text.trim_end_matches('?')), requests, false)
+            let stack = stack(text.trim_end_matches('?'));
+            preparation.poll(&stack, requests, false).is_some()
         };
         for _ in 0..10 {
             for text in stacks {
@@ -262,6 +308,26 @@ mod tests {
             "m0 t0 a0",
         ];
         assert_eq!(seen(last), [false, true, false, false, false, true]);
+    }
+
+    #[test]
+    fn a_sleep_between_two_requests_may_be_a_wait() {
+        let mut preparation = Preparation::default();
+        let mut poll = |text: &str| {
+            let requests = text.ends_with('?');
+            let stack = stack(text.trim_end_matches('?'));
+            preparation.poll(&stack, requests, false)
+        };
+        for text in ["m0 t2 n0?", "m0 t4 n0?", "m0 t6 h0", "m0 t7 b0"] {
+            for _ in 0..10 {
+                poll(text);
+            }
+        }
+        assert_eq!(poll("m0 t3 a0"), Some(Preparing::WorksOrSleeps));
+        assert_eq!(poll("m0 t5 a0"), Some(Preparing::Works));
+        // After the step, before the next request.
+        assert_eq!(poll("m0 t1 a0"), None);
+        assert_eq!(poll("m0 t8 a0"), None);
     }
 
     #[test]
@@ -317,7 +383,8 @@ mod tests {
         let mut preparation = Preparation::default();
         let mut poll = |text: &str, knows_loader: bool| {
             let requests = text.ends_with('?');
-            preparation.poll(&stack(text.trim_end_matches('?')), requests, knows_loader)
+            let stack = stack(text.trim_end_matches('?'));
+            preparation.poll(&stack, requests, knows_loader).is_some()
         };
         for text in ["m0 t2 h0", "m0 t3 b0", "m0 t6 n0?"] {
             for _ in 0..10 {
@@ -344,7 +411,7 @@ mod tests {
     #[test]
     fn a_place_that_one_stack_of_many_shows_is_none() {
         let mut preparation = Preparation::default();
-        let mut poll = |text| preparation.poll(&stack(text), false, false);
+        let mut poll = |text| preparation.poll(&stack(text), false, false).is_some();
         poll("m0 t3 h0");
         assert!(poll("m0 t2 a0"));
         // Frames of two moments.
