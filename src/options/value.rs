@@ -1,6 +1,5 @@
 //! Parsers for the values of options.
 
-use std::fmt::Display;
 use std::net::SocketAddrV6;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -164,11 +163,12 @@ pub(crate) fn bytes(text: &str) -> Result<u64, Hinted> {
 }
 
 /// Returns a parser of whole numbers within a range.
+#[cfg(feature = "lab")]
 pub(crate) fn whole<N>(
     range: RangeInclusive<N>,
 ) -> impl Fn(&str) -> Result<N, Hinted> + Clone + Send + Sync + 'static
 where
-    N: TryFrom<i128> + Into<i128> + PartialOrd + Display + Copy + Send + Sync + 'static,
+    N: TryFrom<i128> + Into<i128> + PartialOrd + std::fmt::Display + Copy + Send + Sync + 'static,
 {
     move |text| {
         let (least, most) = (range.start(), range.end());
