@@ -199,7 +199,9 @@ impl Stacks {
         let not_data = frames.iter().find_map(|frame| frame.code.meaning.not_data);
         let sent = frames.iter().any(|frame| frame.code.meaning.sent);
         let mut asks = None;
-        if let (InLoader::Outside, Some(known)) = (loader, known) {
+        // A pool may also work on what a step gives.
+        let known_here = known.filter(|_| site != Site::Other);
+        if let (InLoader::Outside, Some(known)) = (loader, known_here) {
             loader = if known.waits {
                 InLoader::Waiting
             } else {
@@ -242,7 +244,7 @@ impl Stacks {
             not_data: not_data.filter(|_| loader == InLoader::Outside),
             device: walked.device.filter(|_| loader == InLoader::Outside),
             dispatched,
-            unclear: unnamed && matches!(site, Site::Unknown | Site::Generator | Site::Elsewhere),
+            unclear: unnamed && !matches!(site, Site::Data | Site::Step),
             in_generator: unnamed && site == Site::Generator,
             prepares: prepares.filter(|_| not_data.is_none() && walked.device.is_none()),
             loops_found: self.sites.widened(),

@@ -25,6 +25,8 @@ pub(super) enum Site {
     Generator,
     /// Outside the training loop.
     Elsewhere,
+    /// In the training loop, getting something that no model may use.
+    Other,
     /// In the training loop, asking for a batch.
     Data,
     /// In the training loop, with a batch at hand.
@@ -106,11 +108,11 @@ impl Sites {
             || self.is_ambiguous(found) || (self.may_be_result(found, stack) && iterates(at - 1));
         let called = path.get(at + 1).copied();
         match called {
+            Some(called) if self.is_not_for_model(found, called, stack, || users(at - 1)) => {
+                Site::Other
+            }
             Some(called) if !self.nodes[called].asks() && may_be_other() => Site::Unknown,
             _ if self.is_of_step(found, called, stack[at - 1].instruction) => Site::Unknown,
-            Some(called) if self.is_not_for_model(found, called, stack, || users(at - 1)) => {
-                Site::Unknown
-            }
             _ => Site::Data,
         }
     }
@@ -736,7 +738,7 @@ mod tests {
             assert_eq!(site_of(asks, None), Site::Data, "{asks}");
             assert_eq!(site_of(asks, Some([2, 3])), Site::Data, "{asks}");
             // It may go into the loss, or into a log.
-            assert_eq!(site_of(asks, Some([3, 9])), Site::Unknown, "{asks}");
+            assert_eq!(site_of(asks, Some([3, 9])), Site::Other, "{asks}");
         }
         // An iterator and a queue give batches, whether or not it is seen what uses them.
         for asks in ["mtn", "mtgw", "mtq"] {
