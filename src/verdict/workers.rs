@@ -171,7 +171,8 @@ pub(super) fn gain(stall: Interval, at_most: f64) -> String {
 /// Minimum ratio of two gains at which both are stated.
 const MORE: f64 = 1.1;
 
-/// Returns the advised number of workers with its gain and its cost. `None` if none is advised.
+/// Returns the advised number of workers with its gain and its cost. `None` if none is advised, or if it would gain almost
+/// nothing: what is slow is then something else.
 pub(super) fn more_workers(
     context: &Context<'_>,
     workers: Option<WorkerAdvice>,
@@ -188,6 +189,7 @@ pub(super) fn more_workers(
     let (beside, alone) = (most(cpu_feeds_now(context)), most(cpu_feeds(context)));
     let reached = |most: f64| speedup(stall.share).min(most);
     let gain = match (reached(beside), reached(alone)) {
+        (_, alone) if alone < MORE => return None,
         (now, alone) if alone < MORE * now => gain(stall, beside),
         (now, _) if now < MORE => {
             let gain = gain(stall, alone);
