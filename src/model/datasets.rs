@@ -70,8 +70,9 @@ pub(super) fn validations(all: &[Passes]) -> impl Iterator<Item = &Passes> {
     })
 }
 
-/// Returns the number of batches in the longest pass through this dataset. `None` until it has had three. `waits`: waits
-/// for batches of any dataset since attaching, if they are counted.
+/// Returns the number of batches in the longest pass through this dataset. `None` until it has had three, or until enough
+/// waits have passed without an iterator that lasts. `waits`: those for batches of any dataset since attaching, if they are
+/// counted.
 pub(super) fn longest_pass(
     all: &[Passes],
     dataset: Option<u64>,

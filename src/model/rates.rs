@@ -279,7 +279,7 @@ pub struct LoaderRates {
     /// Batches that the trainer has taken from it so far, by the iterator's own counter; `None` if that is not read,
     /// since other clocks cannot tell whose batch is the next.
     pub batches_taken: Option<u64>,
-    /// Batches of its longest pass through its data. `None` until three passes were seen.
+    /// Batches of its longest pass through its data. `None` until that is known.
     pub longest_pass: Option<u64>,
     /// Seconds since its workers ended, as they do between two epochs: all other fields are from before that. `None`
     /// while the loader exists.

@@ -142,6 +142,14 @@ mod tests {
         source.map(|sample| sample.map(time)).collect()
     }
 
+    /// Overwrites a group of samples.
+    fn damage(path: &Path, group: usize) {
+        let damaged = Recording::open(path).unwrap().group(group);
+        let mut bytes = fs::read(path).unwrap();
+        bytes[damaged][20..].fill(0);
+        fs::write(path, bytes).unwrap();
+    }
+
     #[test]
     fn a_recording_gives_its_samples_in_order() {
         let folder = tempfile::tempdir().unwrap();
@@ -156,10 +164,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.rec");
         record(&path);
-        let damaged = Recording::open(&path).unwrap().group(1);
-        let mut bytes = fs::read(&path).unwrap();
-        bytes[damaged][20..].fill(0);
-        fs::write(&path, bytes).unwrap();
+        damage(&path, 1);
         let times = times(Source::recording(&path).unwrap());
         let errors = times.iter().filter(|time| time.is_err()).count();
         assert_eq!(
@@ -174,10 +179,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.rec");
         record(&path);
-        let damaged = Recording::open(&path).unwrap().group(0);
-        let mut bytes = fs::read(&path).unwrap();
-        bytes[damaged][20..].fill(0);
-        fs::write(&path, bytes).unwrap();
+        damage(&path, 0);
         let mut recording = Recording::open(&path).unwrap();
         let next = recording.next_group_after(0).unwrap();
         assert_eq!(readable(&mut recording, 3..=150), Some(next..=150));

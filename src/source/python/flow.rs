@@ -1,7 +1,7 @@
 //! Where the value that a call gives may go within its function: to which of its statements, through which variables.
 //!
-//! Takes a function for straight code, so a value may reach less than this says, but hardly more. Does not read
-//! processes.
+//! Takes a function for straight code, so a value may reach less than this says. What other functions read of a global is
+//! not followed. Does not read processes.
 
 use std::ops::Range;
 

@@ -3,9 +3,9 @@
 //! The training loop is the outermost function that nearly all stacks share and that alternates between asking for a
 //! batch and doing something else. A call asks for a batch if the called function is an iterator's or a generator's, if
 //! the standard library hands something over for nearly all of its time, or if it spends half of its time or more
-//! reading something that its caller keeps, or reading and transforming samples. A call in which a model is trained or run never asks for a batch, whatever
-//! its name. Items that the loop goes through after its step are not batches. A function that the loop calls may train
-//! on batches of its own.
+//! reading something that its caller keeps, or reading and transforming samples. A call in which a model is trained or
+//! run never asks for a batch, whatever its name, nor does one whose value no model may use. Items that the loop goes
+//! through after its step are not batches. A function that the loop calls may train on batches of its own.
 //!
 //! Pure: functions are numbers. Does not depend on how stacks are read.
 
