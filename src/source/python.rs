@@ -17,6 +17,7 @@ mod frame;
 mod frames;
 mod gil;
 mod instance;
+mod instruction;
 mod iterator;
 mod layout;
 mod main_stack;

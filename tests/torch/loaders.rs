@@ -771,6 +771,17 @@ fn command_in_the_step() {
     .check();
 }
 
+/// The sleep between two looks for a file is no step.
+#[test]
+fn files_that_the_main_thread_looks_for_again_and_again() {
+    let polled = loader("polled_files", "torch").loads(60, 1, 0);
+    Loader {
+        said: ExpectedVerdict::RightOrUnknown(UNSEEN),
+        ..polled
+    }
+    .check();
+}
+
 #[test]
 fn files_that_the_main_thread_reads_between_two_models() {
     let replayed = loader("replayed_files", "torch").loads(150, 1, 2);

@@ -1,9 +1,12 @@
-//! Which function an instruction calls (one written in C has no frame), and whether the value that an instruction gives
-//! is used.
+//! Which function an instruction calls (one written in C has no frame), whether the value that an instruction gives is
+//! used, and where the loops are.
 //!
 //! Does not read processes. A callee that is not understood has no name: a wrong name would be worse.
 
-use super::opcodes::{Instruction, Opcodes, StackUse};
+use std::ops::Range;
+
+use super::instruction::{Instruction, StackUse};
+use super::opcodes::Opcodes;
 
 /// An instruction with its whole argument.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +84,16 @@ pub(super) fn operations(opcodes: &Opcodes, code: &[[u8; 2]]) -> Option<Vec<Oper
     Some(all)
 }
 
+/// Returns the units of each loop, as far as jumps back show it. `None` if an instruction is hidden.
+pub(super) fn loops(opcodes: &Opcodes, code: &[[u8; 2]]) -> Option<Vec<Range<usize>>> {
+    let steps = operations(opcodes, code)?;
+    let back = steps
+        .iter()
+        .filter(|step| opcodes.back.contains(&step.opcode));
+    let loops = back.filter_map(|step| Some(step.end.checked_sub(step.argument)?..step.end));
+    Some(loops.collect())
+}
+
 /// Whether the value that the instruction at `at` gives is used. `at` may be inside an instruction: while a frame waits
 /// for a function written in Python, it points to the last of the units that follow the call. `None` if it is not
 /// known.
@@ -140,6 +153,18 @@ fn is_only(opcodes: &Opcodes, before: &[Operation], after: usize) -> bool {
         let relative = jump.saturating_add(step.end * 2);
         opcodes.jumps.contains(&step.opcode) && (jump == after || relative == after)
     })
+}
+
+/// Returns bytecode that is given in hexadecimal digits.
+#[cfg(test)]
+pub(super) fn from_digits(digits: &str) -> Vec<[u8; 2]> {
+    let bytes = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16);
+    let bytes: Vec<u8> = digits
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| bytes(pair).unwrap())
+        .collect();
+    bytes.chunks(2).map(|unit| [unit[0], unit[1]]).collect()
 }
 
 #[cfg(test)]
@@ -262,6 +287,33 @@ mod tests {
         assert_eq!(is_kept(&V3_12, &[], 0), None);
     }
 
+    /// `x = look()`, `if not x: wait(); continue`, `while not x[0]: wait()`, and `for a in x: model(a)`, in a `while True`.
+    #[test]
+    fn jumps_back_end_loops() {
+        let compiled = [
+            (
+                &V3_11,
+                "9700090002007c00a6000000ab0000000000000000007d037c03730b02007c02a6000000ab00000000000000000001008c187c03640219000000000000000000731202007c02a6000000ab00000000000000000001007c03640219000000000000000000af127c0344005d0d7d0402007c017c04a6010000ab01000000000000000001008c0e8c42",
+                vec![1..25, 33..51, 53..67, 2..68],
+            ),
+            (
+                &V3_12,
+                "9700090002007c00ab000000000000007d037c03730802007c02ab0000000000000001008c127c03640119000000730d02007c02ab0000000000000001007c0364011900000073018c0d7c0344005d0a00007d0402007c017c04ab0100000000000001008c0c04008c33",
+                vec![1..19, 24..37, 39..51, 2..53],
+            ),
+            (
+                &V3_13,
+                "95001e005500220035000000000000006e03550328000000000000006409000055022200350000000000000020004d1800005503530105000000280000000000000064130000550222003500000000000000200055035301050000002800000000000000640200004d13000055031300480b00006e04550122005504350100000000000020004d0d00000b0020004d470000",
+                vec![1..25, 35..54, 56..69, 2..73],
+            ),
+        ];
+        for (opcodes, digits, known) in compiled {
+            assert_eq!(loops(opcodes, &from_digits(digits)), Some(known));
+        }
+        assert_eq!(loops(&V3_12, &[[254, 0]]), None);
+        assert_eq!(loops(&V3_14, &[[75, 9]]), Some(vec![]));
+    }
+
     #[test]
     fn one_of_two_callees_has_no_name() {
         // `(a.to if b else c.to)(*d)`, then the same jump to another place.
@@ -323,6 +375,7 @@ mod tests {
                     _ => [known[rng.usize(0..known.len())], rng.u8(0..4)],
                 };
                 let code: Vec<[u8; 2]> = (0..40).map(|_| unit()).collect();
+                let _ = loops(opcodes, &code);
                 for at in 0..=code.len() {
                     let _ = name_of_callee(opcodes, &code, at);
                     let _ = is_kept(opcodes, &code, at);

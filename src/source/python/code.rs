@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::PythonError;
-use super::bytecode::{is_kept, name_of_callee};
+use super::bytecode::{is_kept, loops, name_of_callee};
 use super::flow;
 use super::layout::{BYTES, BytecodeLayout};
 use super::memory::{Memory, WORD};
@@ -67,6 +67,8 @@ pub(super) struct Code {
     globals_at: usize,
     /// The addresses of these names, once they were read.
     globals: OnceLock<HashSet<usize>>,
+    /// The instructions of its loops, once they were read.
+    loops: OnceLock<Vec<Range<usize>>>,
 }
 
 impl Code {
@@ -147,6 +149,24 @@ impl Code {
         Ok(Some(users.collect()).filter(|users: &Vec<_>| !users.is_empty()))
     }
 
+    /// Returns the addresses of the instructions of each of its loops; reads them once. Empty before 3.11, and where a debugger
+    /// hides them.
+    pub(super) fn loops(&self, memory: &Memory) -> Result<&[Range<usize>], PythonError> {
+        if let Some(loops) = self.loops.get() {
+            return Ok(loops);
+        }
+        let mut found = vec![];
+        if let BytecodeLayout::Inside(offset) = memory.layout.bytecode {
+            let begin = self.at.wrapping_add(offset);
+            let address = |unit: usize| begin.saturating_add(unit.saturating_mul(UNIT));
+            let code = self.units(memory, 0, MAX_UNITS)?;
+            let loops = code.and_then(|code| loops(memory.layout.opcodes, &code));
+            let loops = loops.into_iter().flatten();
+            found.extend(loops.map(|units| address(units.start)..address(units.end)));
+        }
+        Ok(self.loops.get_or_init(|| found))
+    }
+
     /// Returns the bytecode up to this unit, and up to `many` units more. `None` if `unit` is beyond [`MAX_UNITS`].
     fn units(
         &self,
@@ -207,6 +227,7 @@ impl Code {
             names: OnceLock::new(),
             globals_at: memory.word(at.wrapping_add(layout.globals))?,
             globals: OnceLock::new(),
+            loops: OnceLock::new(),
         })
     }
 }

@@ -6,7 +6,8 @@
 use std::ops::Range;
 
 use super::bytecode::{Operation, is_kept, operations};
-use super::opcodes::{Opcodes, StackUse};
+use super::instruction::StackUse;
+use super::opcodes::Opcodes;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Variable {
@@ -119,26 +120,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::source::python::bytecode::from_digits;
     use crate::source::python::opcodes::{V3_11, V3_12, V3_13, V3_14};
     use support::fuzz;
 
     /// Bytecode that CPython made, in hexadecimal digits, with the units of the calls of `read` and of `model`.
     type Compiled = (&'static Opcodes, &'static str, usize, usize);
 
-    fn units(digits: &str) -> Vec<[u8; 2]> {
-        let bytes = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16);
-        let bytes: Vec<u8> = digits
-            .as_bytes()
-            .chunks(2)
-            .map(|pair| bytes(pair).unwrap())
-            .collect();
-        bytes.chunks(2).map(|unit| [unit[0], unit[1]]).collect()
-    }
-
     /// Whether `model` may use what `read` gives; the same for all versions. The first name is that of a method that fills.
     fn reaches(compiled: [Compiled; 3]) -> Option<bool> {
         let all = compiled.map(|(opcodes, digits, read, model)| {
-            let users = reached(opcodes, &units(digits), read, |name| name == 0)?;
+            let users = reached(opcodes, &from_digits(digits), read, |name| name == 0)?;
             Some(users.iter().any(|users| users.contains(&model)))
         });
         assert!(all.iter().all(|one| *one == all[0]), "{all:?}");

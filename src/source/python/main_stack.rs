@@ -230,7 +230,7 @@ impl Stacks {
         };
         let requests = loader != InLoader::Outside;
         let unnamed = !requests && not_data.is_none();
-        let prepares = self.preparation.poll(&calls, requests, context.reads);
+        let prepares = self.prepares(frames, &calls, requests, context);
         MainStack {
             loader,
             function,
@@ -301,6 +301,23 @@ impl Stacks {
             }
         }
         stack
+    }
+
+    /// Returns what a thread with this stack may be doing for a batch. `requests`: it requests one.
+    fn prepares(
+        &mut self,
+        frames: &[Frame],
+        stack: &[Call],
+        requests: bool,
+        context: ThreadContext,
+    ) -> Option<Preparing> {
+        let memory = self.memory;
+        let asleep = context.asleep == AsleepIn::Sleeping;
+        let polls = |depth, before| {
+            let frame = frames.iter().rev().nth(depth).filter(|_| asleep);
+            frame.is_some_and(|frame| frame.is_in_loop_before(&memory, before))
+        };
+        self.preparation.poll(stack, requests, context.reads, polls)
     }
 
     /// Adds a stack to those seen so far, and returns where in the training loop it is.

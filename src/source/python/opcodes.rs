@@ -5,76 +5,7 @@
 //! `Include/internal/pycore_opcode_metadata.h` (3.13), and `Lib/opcode.py` and `Lib/_opcode_metadata.py` (3.14). An
 //! instruction that is rewritten while it runs counts as the original. Does not depend on how a process is read.
 
-/// What an instruction does with the value stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StackUse {
-    /// Any other effect; does not occur in the simple arguments of a call.
-    Other,
-    /// Takes a value only to drop it.
-    Drop,
-    /// Takes a value only to branch on it.
-    Test,
-    /// Hides another instruction, whose caches are then not known: set by debuggers and coverage.
-    Hidden,
-    Nothing,
-    /// Holds the high byte of the next instruction's argument.
-    Extends,
-    /// Pushes this many values that have no name here.
-    Push(u8),
-    /// Pushes the local that its argument says, or the two that the halves of its argument say.
-    Local,
-    Locals,
-    /// Takes a value into a local, or into a name of the module.
-    Store,
-    StoreName,
-    /// Takes values into the two locals that the halves of its argument say.
-    Stores,
-    /// Takes a value into the local that the high half of its argument says, and pushes the other.
-    StoreAndLocal,
-    /// Takes a value into an attribute or an item of an object, or into a global.
-    StoreInto,
-    /// Pushes the placeholder that a plain function has where a method has its object.
-    Null,
-    /// Pushes the value of a name, which may be a callee.
-    Name,
-    Global,
-    /// Pushes the value of a global; the lowest bit of its argument asks for a [`Self::Null`], too.
-    GlobalOrCallee,
-    /// Replaces an object by its attribute.
-    Attribute,
-    /// Replaces an object by its method and itself.
-    Method,
-    /// [`Self::Method`] if the lowest bit of its argument is set, else [`Self::Attribute`].
-    AttributeOrMethod,
-    Replace,
-    /// Makes one value of two.
-    Join,
-    /// Makes one value of two if the argument has bit 2, else of one.
-    Format,
-    /// Makes one value of as many as the argument says.
-    Build,
-    /// Makes one value of twice as many as the argument says.
-    BuildPairs,
-    /// Calls with as many arguments as its argument says. `below`, `above`: number of values below the arguments, and
-    /// above.
-    Call {
-        below: u8,
-        above: u8,
-    },
-    /// The first half of a call; may do the whole call.
-    BeforeCall,
-    /// Calls with a tuple, and a dict if the lowest bit of its argument is set. `below`: number of values below these.
-    CallUnpacked {
-        below: u8,
-    },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Instruction {
-    pub(super) effect: StackUse,
-    /// Number of cache units that follow it.
-    pub(super) caches: u8,
-}
+use super::instruction::{Instruction, StackUse};
 
 /// The instructions of one version.
 #[derive(Debug, PartialEq, Eq)]
@@ -84,6 +15,8 @@ pub(super) struct Opcodes {
     pub(super) jumps: [u8; 3],
     /// Bytes in which the argument of a jump counts: 2 for units, or 1.
     pub(super) bytes_of_jump: usize,
+    /// The jumps back that end a loop; empty before 3.11.
+    pub(super) back: &'static [u8],
 }
 
 /// An effect, the number of caches, and ranges of opcodes that have them, as pairs of the first and the last.
@@ -372,29 +305,35 @@ pub(super) static V3_8: Opcodes = Opcodes {
     instructions: table(&[UP_TO_3_12, UP_TO_3_10]),
     jumps: OR_POP,
     bytes_of_jump: 1,
+    back: &[],
 };
 pub(super) static V3_10: Opcodes = Opcodes {
     instructions: table(&[UP_TO_3_12, UP_TO_3_10]),
     jumps: OR_POP,
     bytes_of_jump: 2,
+    back: &[],
 };
 pub(super) static V3_11: Opcodes = Opcodes {
     instructions: table(&[UP_TO_3_12, SINCE_3_11, ONLY_3_11]),
     jumps: OR_POP,
     bytes_of_jump: 2,
+    back: &[38, 140, 173, 174, 175, 176],
 };
 pub(super) static V3_12: Opcodes = Opcodes {
     instructions: table(&[UP_TO_3_12, SINCE_3_11, ONLY_3_12]),
     jumps: [110, 114, 115],
     bytes_of_jump: 2,
+    back: &[140],
 };
 pub(super) static V3_13: Opcodes = Opcodes {
     instructions: table(&[ONLY_3_13]),
     jumps: [79, 97, 100],
     bytes_of_jump: 2,
+    back: &[77],
 };
 pub(super) static V3_14: Opcodes = Opcodes {
     instructions: table(&[ONLY_3_14]),
     jumps: [77, 100, 103],
     bytes_of_jump: 2,
+    back: &[75, 175, 176],
 };

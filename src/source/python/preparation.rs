@@ -38,6 +38,8 @@ enum PlaceInLoop {
     BeforeModel,
     /// Between two requests, before the model.
     BetweenRequests,
+    /// Asleep in a loop that ends before the model: probably until something is there.
+    Polling,
     /// After a request that comes after the last model.
     AfterRequest,
     Other,
@@ -75,12 +77,14 @@ pub(super) struct Preparation {
 impl Preparation {
     /// Adds a stack, outermost function first, and returns what the thread may be doing for a batch. `requests`: it requests
     /// one. `knows_loader`: it has a loader of PyTorch. When that becomes known, earlier requests are forgotten: a loop that
-    /// has a loader iterates over other things after its step, and these may have been taken for requests.
+    /// has a loader iterates over other things after its step, and these may have been taken for requests. `polls`: the thread
+    /// sleeps, and the function at a depth is in a loop that ends before an instruction.
     pub(super) fn poll(
         &mut self,
         stack: &[Call],
         requests: bool,
         knows_loader: bool,
+        polls: impl Fn(usize, usize) -> bool,
     ) -> Option<Preparing> {
         if knows_loader && !self.knows_loader {
             self.knows_loader = true;
@@ -105,14 +109,17 @@ impl Preparation {
             self.record(callers, model, layer, |function| &mut function.computes);
             // A module without layers that runs before the model may be a transform of the program's own.
             let may_prepare = training.is_none() && !layer;
-            let before = may_prepare && self.position(callers) == PlaceInLoop::BeforeModel;
+            let before =
+                may_prepare && self.position(callers, |_, _| false) == PlaceInLoop::BeforeModel;
             return before.then_some(Preparing::WorksOrSleeps);
         } else {
             let makes = self.count_other(stack);
-            return match self.position(stack) {
+            return match self.position(stack, polls) {
                 _ if makes => Some(Preparing::WorksOrSleeps),
                 PlaceInLoop::BeforeModel | PlaceInLoop::AfterRequest => Some(Preparing::Works),
-                PlaceInLoop::BetweenRequests => Some(Preparing::WorksOrSleeps),
+                PlaceInLoop::BetweenRequests | PlaceInLoop::Polling => {
+                    Some(Preparing::WorksOrSleeps)
+                }
                 PlaceInLoop::Other => None,
             };
         }
@@ -171,8 +178,8 @@ impl Preparation {
 
     /// Follows the stack from outside while each function is at the place where it first led to a model. The first function
     /// that is elsewhere decides.
-    fn position(&self, stack: &[Call]) -> PlaceInLoop {
-        for call in stack.iter().take(MAX_DEPTH) {
+    fn position(&self, stack: &[Call], polls: impl Fn(usize, usize) -> bool) -> PlaceInLoop {
+        for (depth, call) in stack.iter().take(MAX_DEPTH).enumerate() {
             let function = self.functions.get(&call.code);
             let (Some(at), Some(function)) = (call.instruction, function) else {
                 return PlaceInLoop::Other;
@@ -185,6 +192,10 @@ impl Preparation {
                 requests.any(|place| from < place.instruction && place.instruction < to)
             };
             if at < first {
+                let within = depth + 1..stack.len();
+                if polls(depth, first) || within.into_iter().any(|depth| polls(depth, usize::MAX)) {
+                    return PlaceInLoop::Polling;
+                }
                 return match (asks(0, at), asks(at, first)) {
                     (_, false) => PlaceInLoop::BeforeModel,
                     (true, true) => PlaceInLoop::BetweenRequests,
@@ -273,7 +284,9 @@ mod tests {
         let mut poll = |text: &str| {
             let requests = text.ends_with('?');
             let stack = stack(text.trim_end_matches('?'));
-            preparation.poll(&stack, requests, false).is_some()
+            preparation
+                .poll(&stack, requests, false, |_, _| false)
+                .is_some()
         };
         for _ in 0..10 {
             for text in stacks {
@@ -311,12 +324,37 @@ mod tests {
     }
 
     #[test]
+    fn a_sleep_in_a_loop_before_the_model_may_be_a_wait() {
+        let mut preparation = Preparation::default();
+        // The loops end before the instruction 4 of `m`, and anywhere in `u`.
+        let mut poll = |text: &str| {
+            let requests = text.ends_with('?');
+            let stack = stack(text.trim_end_matches('?'));
+            let loops = |depth: usize, before| match stack[depth].code {
+                code if code == usize::from(b'm') => before >= 4,
+                code => code == usize::from(b'u'),
+            };
+            preparation.poll(&stack, requests, false, loops)
+        };
+        for text in ["m0 t3 n0?", "m5 h0", "m6 b0"] {
+            for _ in 0..10 {
+                poll(text);
+            }
+        }
+        assert_eq!(poll("m2"), Some(Preparing::WorksOrSleeps));
+        assert_eq!(poll("m2 u7 a0"), Some(Preparing::WorksOrSleeps));
+        // After the model.
+        assert_eq!(poll("m6"), None);
+        assert_eq!(poll("m7 u7"), None);
+    }
+
+    #[test]
     fn a_sleep_between_two_requests_may_be_a_wait() {
         let mut preparation = Preparation::default();
         let mut poll = |text: &str| {
             let requests = text.ends_with('?');
             let stack = stack(text.trim_end_matches('?'));
-            preparation.poll(&stack, requests, false)
+            preparation.poll(&stack, requests, false, |_, _| false)
         };
         for text in ["m0 t2 n0?", "m0 t4 n0?", "m0 t6 h0", "m0 t7 b0"] {
             for _ in 0..10 {
@@ -384,7 +422,9 @@ mod tests {
         let mut poll = |text: &str, knows_loader: bool| {
             let requests = text.ends_with('?');
             let stack = stack(text.trim_end_matches('?'));
-            preparation.poll(&stack, requests, knows_loader).is_some()
+            preparation
+                .poll(&stack, requests, knows_loader, |_, _| false)
+                .is_some()
         };
         for text in ["m0 t2 h0", "m0 t3 b0", "m0 t6 n0?"] {
             for _ in 0..10 {
@@ -411,7 +451,11 @@ mod tests {
     #[test]
     fn a_place_that_one_stack_of_many_shows_is_none() {
         let mut preparation = Preparation::default();
-        let mut poll = |text| preparation.poll(&stack(text), false, false).is_some();
+        let mut poll = |text| {
+            preparation
+                .poll(&stack(text), false, false, |_, _| false)
+                .is_some()
+        };
         poll("m0 t3 h0");
         assert!(poll("m0 t2 a0"));
         // Frames of two moments.
@@ -437,7 +481,7 @@ mod tests {
                 instruction: Some(code),
                 ..first
             };
-            preparation.poll(&[same, other], true, false);
+            preparation.poll(&[same, other], true, false, |_, _| false);
         }
         let functions = &preparation.functions;
         assert!(functions.len() <= MAX_FUNCTIONS + 2);

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use support::fuzz::{self, Rng};
 
 use super::gil::Gil;
+use super::instruction::StackUse;
 use super::layout::{BYTES, BytecodeLayout, Layout};
 use super::memory::WORD;
-use super::opcodes::StackUse;
 use super::shape::Shapes;
 use super::threads::ThreadCache;
 use super::*;
