@@ -252,7 +252,7 @@ fn is_idle_notebook(tree: &Tree<'_>, job: &Candidate) -> bool {
 
 /// Whether the process runs a part of the program that started it: a worker, a process of a pool, a logger. A process
 /// with its own workers or its own rank is no helper; nor is a fresh interpreter that has a GPU open, or that shares no
-/// queue with a starter without workers.
+/// queue with a starter that has no workers and was not seen to work.
 fn is_helper(tree: &Tree<'_>, process: &Process) -> bool {
     let Some(starter) = tree.starter(process).filter(|above| above.is_python()) else {
         return process.is_fresh_child();
@@ -270,7 +270,8 @@ fn is_helper(tree: &Tree<'_>, process: &Process) -> bool {
     }
     if process.is_fresh_child() {
         let handed_none = shares == Some(false) && tree.workers(starter).is_empty();
-        return process.gpu != Some(true) && !handed_none;
+        let is_rank = handed_none && starter.only_waits != Some(false);
+        return process.may_be_part(tree) && !is_rank;
     }
     shares == Some(true)
 }

@@ -44,8 +44,8 @@ pub struct Process {
     /// Whether it has an NVIDIA GPU open. `None` if not read or not permitted.
     pub gpu: Option<bool>,
     /// Whether its main thread was waiting for a child, for descriptors or for a time in every sample. `None` if not
-    /// read: it is read only for notebook kernels, and if both the process and one of its children have loaded a
-    /// framework.
+    /// read or not clear: it is read only for notebook kernels, and if both the process and one that it started have
+    /// loaded a framework.
     pub only_waits: Option<bool>,
     /// Open pipe ends, by descriptor. `None` if not read or not permitted.
     pub pipes: Option<Vec<PipeEnd>>,
@@ -104,6 +104,11 @@ impl Process {
     pub(crate) fn is_fresh_child(&self) -> bool {
         self.command.contains("multiprocessing.spawn")
             || self.command.contains("multiprocessing.forkserver")
+    }
+
+    /// Whether it may be a part of what started it, and not a rank: a fresh interpreter without GPU and workers.
+    pub(crate) fn may_be_part(&self, tree: &Tree<'_>) -> bool {
+        self.is_fresh_child() && self.gpu != Some(true) && tree.workers(self).is_empty()
     }
 
     pub(super) fn writes(&self, inode: u64) -> bool {
@@ -172,7 +177,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the process that has started `process`, directly or through a fork server.
-    pub(super) fn starter(&self, process: &Process) -> Option<&'a Process> {
+    pub(crate) fn starter(&self, process: &Process) -> Option<&'a Process> {
         let above = self.get(process.parent)?;
         if self.is_fork_server(above) {
             return self.get(above.parent);

@@ -368,6 +368,11 @@ fn spawned_children_that_load_for_themselves_or_have_a_gpu_are_the_ranks() {
         .unwrap();
     assert_eq!(of_rank, job);
 
+    // They work for it, for example as simulated environments.
+    let mut works = processes.clone();
+    works[0].only_waits = Some(false);
+    assert_eq!(ranks_of(&works), [key(10)]);
+
     // A queue for the results of both.
     for process in &mut processes {
         let ends = with_pipes(process.clone(), "20:200 21:200!").pipes.unwrap();

@@ -307,7 +307,7 @@ impl Discovery {
     fn with_activity(&mut self, found: Vec<Process>) -> Vec<Process> {
         let unneeded = Tree::new(&found).spare_copies();
         let mut found = self.with_pipes(found, &unneeded);
-        starters::look_at(&mut found, |pid| self.reader.only_waits(pid));
+        starters::look_at(&mut found, |pid| self.reader.main_thread_now(pid));
         found
     }
 

@@ -18,6 +18,7 @@ use crate::job::PipeEnd;
 use crate::sample::{ProcessSample, ThreadSample, Tier};
 use crate::source::file::{self, Failure, read_with};
 use crate::source::poll::only_waits;
+use crate::source::starters::MainThreadNow;
 use crate::units::{Bytes, Pid, ProcessKey, printable};
 pub use parse::Stat;
 use parse::{cpus_in_mask, io_counters, pids, schedstat};
@@ -85,12 +86,16 @@ impl ProcessReader {
         Stat::parse(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Whether its main thread is asleep and waits for a child, descriptors or a time; `None` if that cannot be seen.
-    pub fn only_waits(&mut self, pid: Pid) -> Option<bool> {
-        if self.stat(pid).ok()?.state == 'R' {
-            return Some(false);
+    /// Returns what its main thread does now, as far as that can be seen.
+    pub(super) fn main_thread_now(&mut self, pid: Pid) -> MainThreadNow {
+        let runs = self.stat(pid).is_ok_and(|stat| stat.state == 'R');
+        let wchan = self.text(pid, "wchan");
+        let asleep = wchan.and_then(|wchan| only_waits(&wchan));
+        let times = self.text(pid, "schedstat");
+        MainThreadNow {
+            only_waits: if runs { Some(false) } else { asleep },
+            cpu: times.and_then(|times| Some(schedstat(&times)?.0)),
         }
-        only_waits(&self.read(pid, "wchan").ok()?)
     }
 
     /// Returns the arguments joined by spaces. Waits for the target's memory map lock, as every reader of `cmdline`

@@ -771,6 +771,15 @@ fn command_in_the_step() {
     .check();
 }
 
+/// Each looks like a rank: it has loaded PyTorch and shares no queue with what started it.
+#[test]
+fn environments_in_fresh_processes() {
+    loader("spawned_environments", "torch")
+        .loads(60, 1, 0)
+        .right_or_unknown()
+        .check();
+}
+
 /// The sleep between two looks for a file is no step.
 #[test]
 fn files_that_the_main_thread_looks_for_again_and_again() {
