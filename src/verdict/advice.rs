@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use super::busy_time::{MIN_SHARE_OF_BUSY, MIN_SHARE_OF_WAIT, most_of_the_wait};
+use super::busy_time::{ALL_BUSY, MIN_SHARE_OF_BUSY, MIN_SHARE_OF_WAIT, most_of_the_wait};
 use super::context::Context;
 use super::level::MODERATE;
 use super::rule::Situation;
@@ -10,9 +10,13 @@ use super::rules::{Cause, VALIDATE_LESS, cause_of_loader};
 use super::workers::{gain, workers};
 use super::{Interval, Kind, Limit};
 use crate::model::rates::LoaderRates;
+use crate::sample::LoaderKind;
 use crate::units::Share;
 
 const ONE_ITERATOR: &str = "take all batches from one iterator: now each pass ends after a batch, as with next(iter(loader)) in each step";
+
+/// Workers whose busy share is at most this part of the share of waits work only during them.
+const MOST_OF_WAIT: f64 = 1.1;
 
 /// Returns the advice for each loader that the rank waits for, with the loader's name if there are several.
 pub(super) fn advice_of_all(
@@ -103,17 +107,18 @@ fn advice(
     }
     match kind {
         Kind::DataBound => {
-            let more = match situation.more_workers() {
-                more if situation.context.known_loader().is_some() => {
-                    more.into_iter().chain(loader_advice(situation.context)).collect()
-                }
-                Some(more) => vec![more],
-                None => larger_reserve_advice(situation),
+            let known = situation.context.known_loader().is_some();
+            let ahead = load_ahead(situation.context).filter(|_| !known);
+            let more = match (situation.more_workers(), ahead) {
+                (more, _) if known => more.into_iter().chain(loader_advice(situation.context)).collect(),
+                (more, Some(ahead)) => iter::once(ahead).chain(more).collect(),
+                (Some(more), None) => vec![more],
+                (None, None) => larger_reserve_advice(situation),
             };
             let sleeps = may_share_a_limit(situation.context).filter(|_| !more.is_empty());
             let mut all: Vec<_> = each_epoch(situation.context).into_iter().chain(more).chain(sleeps).collect();
-            if all.is_empty() && situation.context.workers().is_empty() {
-                all.push("find out why batches arrive late: pipetop cannot see what loads them".into());
+            if all.is_empty() {
+                all.extend(without_settings(situation).map(Into::into));
             }
             all
         }
@@ -140,6 +145,28 @@ fn advice(
         ],
         _ => vec![],
     }
+}
+
+/// Returns advice for loaders of which no setting helps.
+fn without_settings(situation: &Situation<'_>) -> Option<&'static str> {
+    if situation.context.workers().is_empty() {
+        return Some("find out why batches arrive late: pipetop cannot see what loads them");
+    }
+    let unknown = situation.is_load_unknown();
+    unknown.then_some(
+        "load more at once, or do less for each batch: how long one takes to load is not known",
+    )
+}
+
+/// Returns advice if workers of the program's own, which fill no queue, work only during the waits: they load the batch that the
+/// trainer waits for, and none ahead.
+fn load_ahead(context: &Context<'_>) -> Option<String> {
+    let loader = context
+        .loader
+        .filter(|loader| loader.kind == LoaderKind::Other && loader.queue.is_none());
+    let busy = loader.and_then(|_| context.mean_share(|worker| worker.busy))?;
+    let only_waited_for = busy.0 < ALL_BUSY && busy.0 <= MOST_OF_WAIT * context.wait()?.share.0;
+    only_waited_for.then(|| "load the next batch during the step: the workers are idle then".into())
 }
 
 /// Returns advice if each epoch begins with a wait. It is given in addition to the advice for a cause.

@@ -67,6 +67,12 @@ impl Situation<'_> {
         more_workers(self.context, self.workers, self.stall)
     }
 
+    /// Whether it is not known how many workers the step needs.
+    pub(super) fn is_load_unknown(&self) -> bool {
+        self.workers
+            .is_none_or(|workers| workers.match_step.is_none())
+    }
+
     /// Returns the advice to make the function cheaper that takes most of the workers' time.
     pub(super) fn cheaper_transforms(&self) -> String {
         match self.context.hottest() {
