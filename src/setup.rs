@@ -13,7 +13,6 @@ use std::process::ExitCode;
 use crate::app::{self, Setup};
 use crate::config::{Config, Environment, Overrides};
 use crate::error::{Explain as _, Hinted, write_error};
-pub(crate) use crate::headless::WINDOW;
 use crate::headless::{Observation, all_written, observe};
 use crate::job::{Candidate, Target};
 use crate::launch::Log;
@@ -114,7 +113,6 @@ pub(crate) fn show(
             job,
             board: served.board,
             config,
-            window: WINDOW,
             wanted,
             span: watch.span,
             launch: None,

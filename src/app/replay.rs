@@ -81,7 +81,7 @@ impl App {
 mod tests {
     use std::time::Duration;
 
-    use super::super::{Effect, Event, OBSERVED};
+    use super::super::{Effect, Event};
     use super::*;
     use crate::action::Action;
     use crate::config::Config;
@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn app() -> App {
-        let mut app = App::new(Config::default(), OBSERVED, "a job".to_owned());
+        let mut app = App::new(Config::default(), "a job".to_owned());
         app.state.replay = Some(ui::Replay::default());
         app
     }
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(place(&app), (23, false));
         assert!(!app.view().state.paused);
         assert_eq!(app.act(Action::NextPanel), [Effect::Draw]);
-        app = App::new(Config::default(), OBSERVED, "a job".to_owned());
+        app = App::new(Config::default(), "a job".to_owned());
         // There is no sample yet, so there is no past, and nothing to pause.
         assert_eq!(app.act(Action::SeekBack), []);
         assert_eq!(app.act(Action::Pause), [Effect::Draw]);
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_recording_that_stops_is_mentioned_once() {
-        let mut app = App::new(Config::default(), OBSERVED, "a job".to_owned());
+        let mut app = App::new(Config::default(), "a job".to_owned());
         app.state.recording = true;
         let stopped = |at: u32| {
             let mut sample = training(f64::from(at));

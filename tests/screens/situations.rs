@@ -1902,7 +1902,7 @@ fn the_timeline_shows_who_works_and_who_waits() {
 fn a_young_job_fills_its_room() {
     for seconds in [2, 5, 13, 40] {
         let mut noise = Noise::of(4, 1);
-        let mut app = App::new(Config::default(), Duration::from_secs(10), String::new());
+        let mut app = App::new(Config::default(), String::new());
         app.update(Event::Input(Input::Resize(160, 50)));
         for second in 1..=seconds {
             app.update(Event::Sample(Box::new(noise.sample(second))));

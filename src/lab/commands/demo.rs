@@ -18,7 +18,7 @@ use crate::lab::workload::settings::{JobSettings, Load};
 use crate::launch::LoaderOverrides;
 use crate::options::PathArgs;
 use crate::setup::{
-    WINDOW, can_record, config, exists, has_screen, listen, no_screen, print, sampling, show,
+    can_record, config, exists, has_screen, listen, no_screen, print, sampling, show,
 };
 use crate::source::sampler::Options;
 use crate::ui::format::wrap;
@@ -105,7 +105,6 @@ fn tour(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, TrialError> {
             options,
             board: Arc::default(),
             config,
-            window: WINDOW,
             wanted: WANTED.to_owned(),
             span: Some(STOP),
             launch: None,

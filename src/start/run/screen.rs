@@ -13,7 +13,6 @@ use crate::background::lock;
 use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::Hinted;
-use crate::headless::WINDOW;
 use crate::launch::{Ending, Kept, LaunchSpec, Log, OutputTarget, Running, SupervisorEvent};
 use crate::output;
 use crate::sample::Sample;
@@ -63,7 +62,6 @@ pub(super) fn run(
         job: None,
         board: Arc::default(),
         config,
-        window: WINDOW,
         wanted: format!("a Python process with PyTorch, started by `{name}`"),
         span: watch.span,
         launch: Some(Launch {
