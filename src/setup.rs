@@ -26,7 +26,7 @@ use crate::verdict::Kind;
 
 use record::finish_on_signals;
 pub(crate) use record::{can as can_record, finish, note_if_cut, with as recorded};
-pub(crate) use web::{endpoints, served};
+pub(crate) use web::served;
 
 /// What to do about a `loaders.toml` that cannot be used.
 pub(crate) const NAMES_HINT: &str = "config/loaders.toml in pipetop's source describes every key";
