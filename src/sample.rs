@@ -14,6 +14,7 @@ mod loader;
 mod poll_trace;
 mod process;
 mod processes;
+mod replay_position;
 mod run;
 mod tail;
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub use loader::{
 pub use poll_trace::{PollTrace, SLOT, SlotState, TrainerNow, slot};
 pub use process::{IoSample, ProcessSample};
 pub use processes::{ProcessRole, ProcessSeen, ProcessesSample, ThreadSample, ThreadsSample};
+pub use replay_position::ReplayPosition;
 pub use run::{Run, RunSource};
 pub use tail::Tail;
 #[cfg(test)]

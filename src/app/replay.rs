@@ -5,7 +5,6 @@ use super::runtime::live::{ReplaySession, replay};
 use super::{App, trouble};
 use crate::record::SOURCE;
 use crate::source::replay::ReplayUpdate;
-use crate::ui;
 use crate::ui::Attach;
 #[cfg(feature = "lab")]
 use crate::{config::Config, record::Ring, sample::Sample, verdict::Kind};
@@ -52,13 +51,7 @@ impl App {
         if let Some(interval) = place.interval {
             self.config.interval = interval;
         }
-        self.state.replay = Some(ui::Replay {
-            at: place.at,
-            of: place.of,
-            speed: place.speed,
-            paused: place.paused,
-            ended: place.ended,
-        });
+        self.state.replay = Some(place);
         if let Some(text) = played.trouble {
             self.state.notice = Some(trouble(text));
         }
@@ -87,7 +80,8 @@ mod tests {
     use crate::config::Config;
     use crate::model::literals::training;
     use crate::record::Ring;
-    use crate::source::replay::{Player, ReplayPosition, past};
+    use crate::sample::ReplayPosition;
+    use crate::source::replay::{Player, past};
     use crate::verdict::Kind;
 
     fn played(restart: bool, seconds: std::ops::Range<u32>, sparse: usize) -> ReplayUpdate {
@@ -109,7 +103,7 @@ mod tests {
 
     fn app() -> App {
         let mut app = App::new(Config::default(), "a job".to_owned());
-        app.state.replay = Some(ui::Replay::default());
+        app.state.replay = Some(ReplayPosition::default());
         app
     }
 
