@@ -37,8 +37,9 @@ pub(crate) const FAILED_IF: u8 = 3;
 ///
 /// # Errors
 /// Returns an error if the text cannot be written.
-pub(crate) fn print(out: &mut impl Write, text: &[u8]) -> Result<ExitCode, Hinted> {
-    all_written(out.write_all(text).and_then(|()| out.flush()))?;
+pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<ExitCode, Hinted> {
+    let mut out = std::io::stdout();
+    all_written(out.write_all(text.as_ref()).and_then(|()| out.flush()))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -32,7 +32,7 @@ pub(super) fn run(args: cli::FleetArgs, places: &PathArgs) -> Result<ExitCode, H
     if can_draw() && !args.once && !args.json {
         let command = show(fleet, config).map_err(|error| no_screen(&error))?;
         let line = command.map_or_else(String::new, |command| command + "\n");
-        return print(&mut std::io::stdout(), line.as_bytes());
+        return print(line);
     }
     let report = fleet.read()?;
     if let Some(run) = fleet.run.as_ref().filter(|_| report.runs.is_empty()) {
@@ -47,7 +47,7 @@ pub(super) fn run(args: cli::FleetArgs, places: &PathArgs) -> Result<ExitCode, H
     } else {
         text(&report, config.ascii)
     };
-    print(&mut std::io::stdout(), page.as_bytes())
+    print(page)
 }
 
 fn credentials(file: Option<&Path>) -> Result<Option<Credentials>, Hinted> {

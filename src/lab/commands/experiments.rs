@@ -50,7 +50,7 @@ pub(super) fn sweep(args: &cli::SweepArgs, places: &PathArgs) -> Result<ExitCode
     });
     note("");
     let page = page_of(args, &found?, &config);
-    Ok(print(&mut std::io::stdout(), page.as_bytes())?)
+    Ok(print(page)?)
 }
 
 pub(super) fn headspace(
@@ -71,7 +71,7 @@ pub(super) fn headspace(
     } else {
         headspace::text(&found)
     };
-    Ok(print(&mut std::io::stdout(), page.as_bytes())?)
+    Ok(print(page)?)
 }
 
 pub(super) fn calibrate(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, TrialError> {
@@ -79,11 +79,10 @@ pub(super) fn calibrate(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, 
     let config = config(&demo.watch, places)?;
     let options = quick(places, &config);
     let span = demo.watch.span.unwrap_or(calibrate::SPAN);
-    let mut out = std::io::stdout();
     let mut rows = vec![];
     let one = demo.workload.preset.as_deref();
     if !demo.watch.json {
-        print(&mut out, calibrate::head().as_bytes())?;
+        print(calibrate::head())?;
     }
     for preset in PRESETS
         .iter()
@@ -94,7 +93,7 @@ pub(super) fn calibrate(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, 
         settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
         let row = calibrate::run(preset, &settings, &options, span)?;
         if !demo.watch.json {
-            print(&mut out, calibrate::text(&row).as_bytes())?;
+            print(calibrate::text(&row))?;
         }
         rows.push(row);
     }
@@ -103,7 +102,7 @@ pub(super) fn calibrate(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, 
     } else {
         calibrate::summary(&rows)
     };
-    Ok(print(&mut out, page.as_bytes())?)
+    Ok(print(page)?)
 }
 
 /// Returns the user's command, if there is one. Otherwise returns the built-in job with its images created and its step

@@ -17,7 +17,6 @@ pub(super) fn run(args: &SimulateArgs, places: &PathArgs) -> Result<ExitCode, Hi
         ..WatchArgs::default()
     };
     let config = config(&look, places)?;
-    let mut out = std::io::stdout();
     if args.animate && can_draw() {
         let ended = app::replay_samples(samples(settings, args.seed), config);
         return ended.map(|_| ExitCode::SUCCESS).explain(
@@ -36,5 +35,5 @@ pub(super) fn run(args: &SimulateArgs, places: &PathArgs) -> Result<ExitCode, Hi
     } else {
         text(&study, config.ascii)
     };
-    print(&mut out, page.as_bytes())
+    print(page)
 }

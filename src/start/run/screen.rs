@@ -105,7 +105,7 @@ fn close(
         page += &still_running(name, &running, &log);
     }
     // If the output is closed, there is nothing to do.
-    let _ = print(&mut std::io::stdout(), page.as_bytes());
+    let _ = print(page);
     if leaves {
         running.release();
         return Ok(exit_code(None, true, summary.kind(), watch));
