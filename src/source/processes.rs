@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use crate::job::ancestors;
 use crate::sample::{
-    JobSample, LoaderSample, ProcessRole, ProcessSample, ProcessSeen, ProcessesSample,
-    ThreadsSample,
+    JobSample, ProcessRole, ProcessSample, ProcessSeen, ProcessesSample, ThreadsSample,
 };
 use crate::source::discovery::Discovery;
 use crate::source::process::{ProcessReader, Stat};
@@ -165,12 +164,7 @@ impl Processes {
 
 /// Returns the counters that the job's sample already has.
 fn counted(job: &JobSample) -> BTreeMap<ProcessKey, &ProcessSample> {
-    let ranks = job.ranks.iter().map(|rank| (rank.key, &rank.process));
-    let loaders = job.ranks.iter().flat_map(|rank| &rank.loaders);
-    let workers = loaders.flat_map(LoaderSample::processes);
-    ranks
-        .chain(workers.map(|worker| (worker.key, &worker.process)))
-        .collect()
+    job.processes().collect()
 }
 
 fn role(command: Option<&str>) -> ProcessRole {
