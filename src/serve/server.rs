@@ -5,7 +5,6 @@
 use std::io::Write;
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -13,7 +12,7 @@ use tokio::sync::oneshot;
 use super::board::Board;
 use super::http::HttpService;
 use super::web_config::WebConfig;
-use crate::background::runtime;
+use crate::background::{Joined, runtime};
 use crate::error::Hinted;
 use crate::options::Web;
 
@@ -27,8 +26,8 @@ pub(crate) struct Server {
     addresses: Vec<String>,
     /// The async runtime of its thread.
     pub(super) handle: Handle,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _stop: oneshot::Sender<()>,
+    _thread: Joined,
 }
 
 impl Server {
@@ -68,8 +67,7 @@ impl Server {
             runtime.spawn(Arc::clone(&site).serve(listener));
         }
         let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::Builder::new().name("http".into());
-        let thread = thread.spawn(move || {
+        let thread = Joined::start("http", move || {
             // Returns when the sender is dropped.
             let _ = runtime.block_on(stopped);
             runtime.shutdown_background();
@@ -77,8 +75,8 @@ impl Server {
         Ok(Self {
             addresses,
             handle,
-            stop: Some(stop),
-            thread: Some(thread.map_err(|error| Hinted::no_thread(&error))?),
+            _stop: stop,
+            _thread: thread.map_err(|error| Hinted::no_thread(&error))?,
         })
     }
 
@@ -87,15 +85,6 @@ impl Server {
         for address in &self.addresses {
             // If the output is closed, the address is not needed.
             let _ = writeln!(out, "serving {address}");
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.stop.take();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
         }
     }
 }
