@@ -196,8 +196,8 @@ pub(crate) fn exit_code(kind: Option<Kind>, fail_if: &[Kind]) -> ExitCode {
 pub(crate) fn config(watch: &WatchArgs, places: &PathArgs) -> Result<Config, Hinted> {
     let overrides = Overrides {
         interval: watch.interval,
-        ascii: watch.ascii,
-        theme: watch.theme,
+        ascii: watch.look.ascii,
+        theme: watch.look.theme,
         gpus: (!watch.gpu.is_empty()).then(|| watch.gpu.clone()),
     };
     let path = places.config.as_deref();

@@ -19,8 +19,7 @@ const MAX_TOKEN_BYTES: u64 = 64 << 10;
 /// Runs the command.
 pub(super) fn run(args: cli::FleetArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
     let look = WatchArgs {
-        theme: args.theme,
-        ascii: args.ascii,
+        look: args.look,
         ..WatchArgs::default()
     };
     let config = config(&look, places)?;

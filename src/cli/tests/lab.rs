@@ -31,7 +31,7 @@ fn a_simulation_has_its_own_options() {
     };
     assert_eq!(*asked.settings().unwrap(), expected);
     assert_eq!((asked.seed, asked.runs()), (5, 10));
-    assert!(asked.json && asked.ascii && asked.theme == Some(ThemeName::Mono));
+    assert!(asked.json && asked.look.ascii && asked.look.theme == Some(ThemeName::Mono));
     assert!(typed("simulate --for 1s --json").is_ok());
     assert!(refused("--json simulate").0.contains("takes no target"));
     let refusals = [

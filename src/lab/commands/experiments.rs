@@ -30,11 +30,9 @@ const INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) fn sweep(args: &cli::SweepArgs, places: &PathArgs) -> Result<ExitCode, TrialError> {
     exists(places)?;
-    let look = WatchArgs {
-        ascii: args.ascii,
-        ..WatchArgs::default()
-    };
-    let config = config(&look, places)?;
+    let mut watch = WatchArgs::default();
+    watch.look.ascii = args.ascii;
+    let config = config(&watch, places)?;
     let command = command(&args.own, args.workload.dataset_size, || {
         let mut settings = args.workload.settings()?;
         // The step time is a share of the load time with as many workers as can run at once. It is the same in each

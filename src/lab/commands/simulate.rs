@@ -12,8 +12,7 @@ use crate::setup::{can_draw, config, print};
 pub(super) fn run(args: &SimulateArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
     let settings = args.settings()?;
     let look = WatchArgs {
-        theme: args.theme,
-        ascii: args.ascii,
+        look: args.look,
         ..WatchArgs::default()
     };
     let config = config(&look, places)?;
