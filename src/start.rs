@@ -90,10 +90,7 @@ fn run(args: Args) -> Result<ExitCode, Hinted> {
                 cli::manual().explain("cannot write the man page", "this is a bug in pipetop")?;
             print(&page)
         }
-        Some(Command::Doctor { json }) => {
-            let report = examine(&args.places, json);
-            print(report)
-        }
+        Some(Command::Doctor { json }) => print(examine(&args.places, json)),
         Some(Command::Replay(command)) => replay::run(&command, &args.places),
         Some(Command::Diff(command)) => diff::run(&command),
         Some(Command::Serve(command)) => serve::run(command, &args.places),
