@@ -10,7 +10,6 @@
 )]
 
 use std::io::{Sink, sink};
-use std::time::Duration;
 
 use gungraun::{
     Callgrind, EventKind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
@@ -49,7 +48,7 @@ impl Screen {
 fn watched() -> Screen {
     let mut noise = Noise::of(16, 8);
     let job = "a job".to_owned();
-    let mut app = App::new(Config::default(), Duration::from_secs(10), job);
+    let mut app = App::new(Config::default(), job);
     for second in 1..=SECONDS {
         app.update(Event::Sample(Box::new(noise.sample(second))));
     }

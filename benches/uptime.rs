@@ -65,7 +65,7 @@ fn main() {
     }
     writer.finish().unwrap();
     let recording = Recording::open(&options.path).unwrap();
-    let app = App::new(Config::default(), Duration::from_secs(10), "a job".into());
+    let app = App::new(Config::default(), "a job".into());
     let mut app = app.replaying(Player::new(recording.samples, 0..=frames - 1, None));
     let viewport = Viewport::Fixed(Rect::new(0, 0, 120, 40));
     let backend = CrosstermBackend::new(sink());

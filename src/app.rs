@@ -29,7 +29,7 @@ use ratatui::layout::Rect;
 
 use crate::action::Action;
 use crate::config::Config;
-use crate::engine::{Engine, State};
+use crate::engine::{Engine, State, WINDOW};
 use crate::launch::SupervisorEvent;
 use crate::sample::Sample;
 use crate::source::replay::Player;
@@ -45,9 +45,6 @@ use past::PastSamples;
 pub use replay::replay_samples;
 pub use runtime::live::{Launch, ReplaySession, Setup, replay, watch};
 use sticky_height::StickyHeight;
-
-/// The window of the verdict in a replay, the same as for a running job.
-const OBSERVED: Duration = Duration::from_secs(10);
 
 /// An input to [`App::update`].
 #[derive(Debug)]
@@ -105,9 +102,9 @@ pub struct App {
 impl App {
     /// Creates the state before the first sample. `wanted` describes the job that pipetop looks for while there is
     /// none.
-    pub fn new(config: Config, window: Duration, wanted: String) -> Self {
+    pub fn new(config: Config, wanted: String) -> Self {
         Self {
-            engine: Engine::new(window),
+            engine: Engine::new(WINDOW),
             state: UiState::default(),
             past: PastSamples::new(config.past),
             player: None,

@@ -12,9 +12,14 @@ use tokio::runtime::Runtime;
 /// A thread that takes messages. Dropping this closes its channel, which tells it to end, and waits for it.
 #[derive(Debug)]
 pub(crate) struct OwnedThread<T = ()> {
-    messages: Option<Sender<T>>,
-    thread: Option<JoinHandle<()>>,
+    messages: Sender<T>,
+    _thread: Joined,
 }
+
+/// A thread that is waited for when this is dropped. Fields are dropped in order: what tells the thread to end must be
+/// dropped before.
+#[derive(Debug)]
+pub(crate) struct Joined(Option<JoinHandle<()>>);
 
 /// Starts a thread with the name that debuggers and `ps` show. It ends on its own, or with the program.
 pub(crate) fn spawn<T: Send + 'static>(
@@ -39,21 +44,26 @@ impl<T: Send + 'static> OwnedThread<T> {
     ) -> io::Result<Self> {
         let (messages, taken) = mpsc::channel();
         Ok(Self {
-            messages: Some(messages),
-            thread: Some(spawn(name, move || work(&taken))?),
+            messages,
+            _thread: Joined::start(name, move || work(&taken))?,
         })
     }
 
     pub(crate) fn send(&self, message: T) {
         // If the thread has ended, nobody needs the message.
-        let _ = self.messages.as_ref().map(|it| it.send(message));
+        let _ = self.messages.send(message);
     }
 }
 
-impl<T> Drop for OwnedThread<T> {
+impl Joined {
+    pub(crate) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Self> {
+        Ok(Self(Some(spawn(name, work)?)))
+    }
+}
+
+impl Drop for Joined {
     fn drop(&mut self) {
-        self.messages.take();
-        if let Some(thread) = self.thread.take() {
+        if let Some(thread) = self.0.take() {
             // The panic hook has already reported a panic in that thread.
             let _ = thread.join();
         }

@@ -15,6 +15,9 @@ use crate::verdict::{Judge, Kind, Verdict};
 use journal::Journal;
 use verdict_changes::VerdictChanges;
 
+/// The time that the verdict on a running job covers.
+pub const WINDOW: Duration = Duration::from_secs(10);
+
 /// Takes samples one after the other.
 #[derive(Debug, Clone)]
 pub struct Engine {

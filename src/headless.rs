@@ -7,7 +7,7 @@ use std::io::Write;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, WINDOW};
 use crate::error::{Hinted, write_error};
 use crate::job::{Candidate, Target};
 use crate::output;
@@ -28,8 +28,6 @@ const MAX_START: Duration = Duration::from_mins(1);
 /// Minimum length of that span if there is a job but nothing shows that it trains: it may first read a model and list
 /// its data.
 const MAX_FIRST_BATCH: Duration = Duration::from_mins(5);
-/// The span that the verdict of a live line covers.
-pub const WINDOW: Duration = Duration::from_secs(10);
 
 /// How to observe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

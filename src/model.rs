@@ -228,7 +228,6 @@ const PART_STOPPED: f64 = 0.1;
 
 /// Returns whether a rank was stopped for a part of the interval, by a signal, a debugger or its control group.
 fn holds_a_stop(rates: Option<&Rates>) -> bool {
-    let job = rates.and_then(|rates| rates.job.as_ref());
-    let mut ranks = job.into_iter().flat_map(|job| &job.ranks);
+    let mut ranks = rates.map_or(&[][..], Rates::ranks).iter();
     ranks.any(|rank| rank.stopped.is_some_and(|it| it.0 >= PART_STOPPED))
 }

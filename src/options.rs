@@ -14,10 +14,6 @@ use crate::verdict::Kind;
 pub(crate) use command::Words;
 
 /// How to watch.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a flag that can be typed"
-)]
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct WatchArgs {
     /// Print one report and exit
@@ -40,13 +36,8 @@ pub struct WatchArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value::gpu)]
     pub gpu: Vec<String>,
 
-    /// Colour theme
-    #[arg(long, value_name = "NAME")]
-    pub theme: Option<ThemeName>,
-
-    /// Draw with ASCII characters only
-    #[arg(long)]
-    pub ascii: bool,
+    #[command(flatten)]
+    pub look: LookArgs,
 
     /// Exit with code 3 if the verdict is one of these
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = value::kinds())]
@@ -66,6 +57,18 @@ pub struct WatchArgs {
 
     #[command(flatten)]
     pub web: Web,
+}
+
+/// How to draw.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, clap::Args)]
+pub struct LookArgs {
+    /// Colour theme
+    #[arg(long, value_name = "NAME")]
+    pub theme: Option<ThemeName>,
+
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub ascii: bool,
 }
 
 /// Where to serve metrics.

@@ -14,6 +14,7 @@ mod loader;
 mod poll_trace;
 mod process;
 mod processes;
+mod replay_position;
 mod run;
 mod tail;
 #[cfg(test)]
@@ -28,7 +29,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::units::{Bytes, Moment, Pid};
+use crate::units::{Bytes, Moment, Pid, ProcessKey};
 
 pub use cgroup::CgroupSample;
 pub use files::{OpenFile, OpenFiles};
@@ -46,6 +47,7 @@ pub use loader::{
 pub use poll_trace::{PollTrace, SLOT, SlotState, TrainerNow, slot};
 pub use process::{IoSample, ProcessSample};
 pub use processes::{ProcessRole, ProcessSeen, ProcessesSample, ThreadSample, ThreadsSample};
+pub use replay_position::ReplayPosition;
 pub use run::{Run, RunSource};
 pub use tail::Tail;
 #[cfg(test)]
@@ -93,11 +95,18 @@ impl Sample {
         }
     }
 
+    /// Returns the ranks of the job; none while there is no job.
+    pub fn ranks(&self) -> &[RankSample] {
+        self.job.as_ref().map_or(&[], |job| &job.ranks)
+    }
+
+    pub fn rank(&self, key: ProcessKey) -> Option<&RankSample> {
+        self.job.as_ref()?.rank(key)
+    }
+
     /// Returns the number of loader workers of all ranks.
     pub fn workers(&self) -> usize {
-        let ranks = self.job.iter().flat_map(|job| &job.ranks);
-        let loaders = ranks.flat_map(|rank| &rank.loaders);
-        loaders.map(|loader| loader.workers.len()).sum()
+        self.ranks().iter().flat_map(RankSample::workers).count()
     }
 }
 
@@ -224,22 +233,18 @@ impl Sample {
             return;
         };
         for rank in &mut job.ranks {
-            let Some(before) = before.ranks.iter().find(|other| other.key == rank.key) else {
+            let Some(before) = before.rank(rank.key) else {
                 continue;
             };
             rank.waits.forget(&before.waits);
             rank.polls.forget(&before.polls);
             for loader in &mut rank.loaders {
-                let known = before.loaders.iter().find(|known| known.id == loader.id);
-                if let Some(known) = known {
+                if let Some(known) = before.loader(loader.id) {
                     loader.queue_polls.forget(&known.queue_polls);
                 }
             }
-            let loaders = before.loaders.iter();
-            let before: BTreeMap<_, _> = loaders
-                .flat_map(|loader| &loader.workers)
-                .map(|worker| (worker.key, worker))
-                .collect();
+            let workers = before.workers();
+            let before: BTreeMap<_, _> = workers.map(|worker| (worker.key, worker)).collect();
             let loaders = rank.loaders.iter_mut();
             for worker in loaders.flat_map(|loader| &mut loader.workers) {
                 let Some(before) = before.get(&worker.key) else {

@@ -1,6 +1,6 @@
 //! The exporter: watches training jobs of this machine and serves their metrics and reports, over HTTP and in a file.
 //!
-//! Uses the state of an engine for each job. Does not depend on the command line or the screen.
+//! Uses the state of an engine for each job. Does not depend on the screen.
 
 mod board;
 mod exposition;
@@ -25,12 +25,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::error::{Explain as _, Hinted, write_error};
+use crate::options::Web;
 use crate::source::sampler::{Common, Options};
 pub(crate) use board::Board;
 use exposition::Format;
 pub(crate) use search::search;
+pub(crate) use server::Server;
 use server::no_runtime;
-pub(crate) use server::{Endpoints, Server};
 use textfile::Textfile;
 
 /// Default address to listen on: only this machine can reach it, though any user who is logged in there can.
@@ -45,11 +46,11 @@ const PAUSE: Duration = Duration::from_secs(5);
 pub(crate) fn run(
     options: Options,
     all: bool,
-    endpoints: Endpoints,
+    web: Web,
     textfile: Option<PathBuf>,
 ) -> Result<(), Hinted> {
     let board = Arc::new(Board::default());
-    let server = endpoints.serve(Arc::clone(&board))?;
+    let server = Server::start(web, Arc::clone(&board))?;
     let mut file = textfile.map(Textfile::new);
     if let Some(file) = &mut file {
         write_file(file, &board)?;

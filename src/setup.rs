@@ -13,7 +13,6 @@ use std::process::ExitCode;
 use crate::app::{self, Setup};
 use crate::config::{Config, Environment, Overrides};
 use crate::error::{Explain as _, Hinted, write_error};
-pub(crate) use crate::headless::WINDOW;
 use crate::headless::{Observation, all_written, observe};
 use crate::job::{Candidate, Target};
 use crate::launch::Log;
@@ -27,7 +26,7 @@ use crate::verdict::Kind;
 
 use record::finish_on_signals;
 pub(crate) use record::{can as can_record, finish, note_if_cut, with as recorded};
-pub(crate) use web::{endpoints, served};
+pub(crate) use web::served;
 
 /// What to do about a `loaders.toml` that cannot be used.
 pub(crate) const NAMES_HINT: &str = "config/loaders.toml in pipetop's source describes every key";
@@ -38,8 +37,9 @@ pub(crate) const FAILED_IF: u8 = 3;
 ///
 /// # Errors
 /// Returns an error if the text cannot be written.
-pub(crate) fn print(out: &mut impl Write, text: &[u8]) -> Result<ExitCode, Hinted> {
-    all_written(out.write_all(text).and_then(|()| out.flush()))?;
+pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<ExitCode, Hinted> {
+    let mut out = std::io::stdout();
+    all_written(out.write_all(text.as_ref()).and_then(|()| out.flush()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -114,7 +114,6 @@ pub(crate) fn show(
             job,
             board: served.board,
             config,
-            window: WINDOW,
             wanted,
             span: watch.span,
             launch: None,
@@ -197,8 +196,8 @@ pub(crate) fn exit_code(kind: Option<Kind>, fail_if: &[Kind]) -> ExitCode {
 pub(crate) fn config(watch: &WatchArgs, places: &PathArgs) -> Result<Config, Hinted> {
     let overrides = Overrides {
         interval: watch.interval,
-        ascii: watch.ascii,
-        theme: watch.theme,
+        ascii: watch.look.ascii,
+        theme: watch.look.theme,
         gpus: (!watch.gpu.is_empty()).then(|| watch.gpu.clone()),
     };
     let path = places.config.as_deref();

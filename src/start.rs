@@ -35,7 +35,7 @@ pub(crate) fn main(stdout_is_closed: bool) -> ExitCode {
     let args = match cli::parse(std::env::args_os()) {
         Ok(args) => args,
         Err(Stop::Show(text)) => {
-            let printed = print(&mut std::io::stdout(), text.as_bytes());
+            let printed = print(text);
             return printed.unwrap_or_else(|error| print_error(&error, 1));
         }
         Err(Stop::Usage(error)) => return print_error(&error, 2),
@@ -69,7 +69,6 @@ fn run(args: Args) -> Result<ExitCode, Hinted> {
     if let Some(path) = &args.log_file {
         logging::start(path, std::env::var(logging::VARIABLE).ok().as_deref())?;
     }
-    let mut out = std::io::stdout();
     if !args.command.as_ref().is_some_and(Command::is_hidden) {
         have_memory().map_err(|_| {
             Hinted::new(
@@ -85,16 +84,13 @@ fn run(args: Args) -> Result<ExitCode, Hinted> {
         #[cfg(feature = "lab")]
         Some(Command::Lab(command)) => crate::lab::commands::run(&command, &args.places),
         Some(Command::BuiltinSupervisor { control }) => run::supervise(control),
-        Some(Command::Completions { shell }) => print(&mut out, &cli::completions(shell)),
+        Some(Command::Completions { shell }) => print(cli::completions(shell)),
         Some(Command::Man) => {
             let page =
                 cli::manual().explain("cannot write the man page", "this is a bug in pipetop")?;
-            print(&mut out, &page)
+            print(&page)
         }
-        Some(Command::Doctor { json }) => {
-            let report = examine(&args.places, json);
-            print(&mut out, report.as_bytes())
-        }
+        Some(Command::Doctor { json }) => print(examine(&args.places, json)),
         Some(Command::Replay(command)) => replay::run(&command, &args.places),
         Some(Command::Diff(command)) => diff::run(&command),
         Some(Command::Serve(command)) => serve::run(command, &args.places),
@@ -102,9 +98,9 @@ fn run(args: Args) -> Result<ExitCode, Hinted> {
         Some(Command::Config { check: Some(file) }) => {
             check::configuration(file.as_deref(), &args.places)
         }
-        Some(Command::Rules) => print(&mut out, RULES.as_bytes()),
-        Some(Command::Dashboards) => print(&mut out, DASHBOARD.as_bytes()),
-        Some(Command::Config { check: None }) => print(&mut out, DEFAULT_FILE.as_bytes()),
+        Some(Command::Rules) => print(RULES),
+        Some(Command::Dashboards) => print(DASHBOARD),
+        Some(Command::Config { check: None }) => print(DEFAULT_FILE),
     }
 }
 

@@ -63,7 +63,7 @@ pub use filter::{Filter, matching_jobs};
 pub use footer::goes_to_list;
 use layout::{Regions, SizeHints, count, regions};
 pub use listed_job::{JobFigures, ListedJob};
-pub use state::{Choices, Notice, Page, Panel, Replay, UiState};
+pub use state::{Choices, Notice, Page, Panel, UiState};
 #[cfg(feature = "testing")]
 pub use tree::state::Node;
 pub use view::{Attach, CommandView, Past, View};

@@ -268,7 +268,7 @@ mod tests {
     fn an_open_question_accepts_only_its_answers() {
         for action in Action::ALL {
             let launched = LaunchedCommand::new("python train.py".to_owned(), String::new());
-            let app = App::new(Config::default(), Duration::from_secs(10), String::new());
+            let app = App::new(Config::default(), String::new());
             let mut app = app.launched(launched);
             assert_eq!(app.act(Action::Quit), [Effect::Draw]);
             let (before, effects) = (app.state.clone(), app.act(action));

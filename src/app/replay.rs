@@ -5,7 +5,6 @@ use super::runtime::live::{ReplaySession, replay};
 use super::{App, trouble};
 use crate::record::SOURCE;
 use crate::source::replay::ReplayUpdate;
-use crate::ui;
 use crate::ui::Attach;
 #[cfg(feature = "lab")]
 use crate::{config::Config, record::Ring, sample::Sample, verdict::Kind};
@@ -52,13 +51,7 @@ impl App {
         if let Some(interval) = place.interval {
             self.config.interval = interval;
         }
-        self.state.replay = Some(ui::Replay {
-            at: place.at,
-            of: place.of,
-            speed: place.speed,
-            paused: place.paused,
-            ended: place.ended,
-        });
+        self.state.replay = Some(place);
         if let Some(text) = played.trouble {
             self.state.notice = Some(trouble(text));
         }
@@ -81,13 +74,14 @@ impl App {
 mod tests {
     use std::time::Duration;
 
-    use super::super::{Effect, Event, OBSERVED};
+    use super::super::{Effect, Event};
     use super::*;
     use crate::action::Action;
     use crate::config::Config;
     use crate::model::literals::training;
     use crate::record::Ring;
-    use crate::source::replay::{Player, ReplayPosition, past};
+    use crate::sample::ReplayPosition;
+    use crate::source::replay::{Player, past};
     use crate::verdict::Kind;
 
     fn played(restart: bool, seconds: std::ops::Range<u32>, sparse: usize) -> ReplayUpdate {
@@ -108,8 +102,8 @@ mod tests {
     }
 
     fn app() -> App {
-        let mut app = App::new(Config::default(), OBSERVED, "a job".to_owned());
-        app.state.replay = Some(ui::Replay::default());
+        let mut app = App::new(Config::default(), "a job".to_owned());
+        app.state.replay = Some(ReplayPosition::default());
         app
     }
 
@@ -188,7 +182,7 @@ mod tests {
         assert_eq!(place(&app), (23, false));
         assert!(!app.view().state.paused);
         assert_eq!(app.act(Action::NextPanel), [Effect::Draw]);
-        app = App::new(Config::default(), OBSERVED, "a job".to_owned());
+        app = App::new(Config::default(), "a job".to_owned());
         // There is no sample yet, so there is no past, and nothing to pause.
         assert_eq!(app.act(Action::SeekBack), []);
         assert_eq!(app.act(Action::Pause), [Effect::Draw]);
@@ -197,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_recording_that_stops_is_mentioned_once() {
-        let mut app = App::new(Config::default(), OBSERVED, "a job".to_owned());
+        let mut app = App::new(Config::default(), "a job".to_owned());
         app.state.recording = true;
         let stopped = |at: u32| {
             let mut sample = training(f64::from(at));

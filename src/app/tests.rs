@@ -77,11 +77,7 @@ impl Session {
 }
 
 fn app() -> App {
-    App::new(
-        Config::default(),
-        Duration::from_secs(10),
-        "a job".to_owned(),
-    )
+    App::new(Config::default(), "a job".to_owned())
 }
 
 /// Runs the loop against a script, until either ends.

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::ThemeName;
 use crate::error::Hinted;
-use crate::options::value;
+use crate::options::{LookArgs, value};
 
 /// Show all runs known to a Prometheus server, worst first.
 ///
@@ -35,13 +34,8 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// Colour theme
-    #[arg(long, value_name = "NAME")]
-    pub theme: Option<ThemeName>,
-
-    /// Draw with ASCII characters only
-    #[arg(long)]
-    pub ascii: bool,
+    #[command(flatten)]
+    pub look: LookArgs,
 }
 
 impl FleetArgs {

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::config::ThemeName;
 use crate::error::Hinted;
-use crate::options::{WatchArgs, value};
+use crate::options::{LookArgs, WatchArgs, value};
 use crate::verdict::Kind;
 
 /// Play back a recording, with the same screen and the same reports.
@@ -41,13 +40,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Colour theme
-    #[arg(long, value_name = "NAME")]
-    pub theme: Option<ThemeName>,
-
-    /// Draw with ASCII characters only
-    #[arg(long)]
-    pub ascii: bool,
+    #[command(flatten)]
+    pub look: LookArgs,
 
     /// Exit with code 3 if the last verdict is one of these
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = value::kinds())]
@@ -72,8 +66,7 @@ impl ReplayArgs {
         WatchArgs {
             once: self.once,
             json: self.json,
-            theme: self.theme,
-            ascii: self.ascii,
+            look: self.look,
             fail_if: self.fail_if.clone(),
             ..WatchArgs::default()
         }

@@ -105,11 +105,11 @@ fn every_option_is_read() {
     )
     .unwrap();
     let watch = args.watch;
-    assert!(watch.once && watch.json && watch.ascii);
+    assert!(watch.once && watch.json && watch.look.ascii);
     assert_eq!(watch.span, Some(Duration::from_secs(14)));
     assert_eq!(watch.interval, Some(Duration::from_millis(500)));
     assert_eq!(watch.gpu, ["0", "GPU-8f2a"]);
-    assert_eq!(watch.theme, Some(ThemeName::Mono));
+    assert_eq!(watch.look.theme, Some(ThemeName::Mono));
     assert_eq!(watch.fail_if, [Kind::DataBound, Kind::Stalled]);
     let places = args.places;
     assert_eq!(places.config, Some(PathBuf::from("c.toml")));

@@ -192,8 +192,7 @@ impl Reading {
     /// Returns the part of the rates up to `to` that the panels draw.
     fn of(to: Duration, rates: &Rates) -> Self {
         let to = to.as_secs_f64();
-        let job = rates.job.as_ref();
-        let ranks = job.map_or(&[][..], |job| &job.ranks);
+        let (job, ranks) = (rates.job.as_ref(), rates.ranks());
         let rank = |(place, rank): (usize, &RankRates)| RankPoint {
             number: rank.number(place),
             wait: rank.wait_share().map(|wait| wait.0).into(),

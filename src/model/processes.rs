@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use crate::model::interval::seconds_grown;
 use crate::model::usage::Delta;
-use crate::sample::{
-    LoaderSample, ProcessSample, ProcessSeen, ProcessesSample, Sample, ThreadsSample,
-};
+use crate::sample::{ProcessSample, ProcessSeen, ProcessesSample, Sample, ThreadsSample};
 use crate::units::{Bytes, BytesPerSecond, ProcessKey, Share};
 
 /// Time that the figures cover, once that much is available.
@@ -80,17 +78,10 @@ impl ProcessReadings {
         if seen.is_none() && self.readings.back().is_some_and(soon) {
             return;
         }
-        let workers = |rank: &crate::sample::RankSample| {
-            let loaders = rank.loaders.iter().flat_map(LoaderSample::processes);
-            let workers = loaders.map(|worker| (worker.key, worker.process.clone()));
-            workers.collect::<Vec<_>>()
-        };
-        let mut now: BTreeMap<_, _> = job.ranks.iter().flat_map(workers).collect();
-        now.extend(
-            job.ranks
-                .iter()
-                .map(|rank| (rank.key, rank.process.clone())),
-        );
+        let processes = job.processes();
+        let mut now: BTreeMap<_, _> = processes
+            .map(|(key, process)| (key, process.clone()))
+            .collect();
         if let Some(seen) = seen {
             let others = seen.processes.iter();
             now.extend(others.map(|seen| (seen.key, seen.process.clone())));

@@ -116,15 +116,8 @@ impl WarmUp {
         let waits = job.ranks.iter().filter_map(|rank| rank.waits.count);
         let waits = waits.max().unwrap_or(0);
         self.waits = waits.saturating_sub(*self.waits_before.get_or_insert(waits));
-        let ranks = rates
-            .and_then(|rates| rates.job.as_ref())
-            .map(|job| &job.ranks);
-        let taken = ranks
-            .into_iter()
-            .flatten()
-            .filter_map(|rank| rank.step.batches)
-            .max();
-        if let Some(taken) = taken {
+        let ranks = rates.map_or(&[][..], Rates::ranks).iter();
+        if let Some(taken) = ranks.filter_map(|rank| rank.step.batches).max() {
             self.taken = self.taken.saturating_add(taken);
             if taken > 0 || self.taken_at.is_none() {
                 self.taken_at = Some(self.now);

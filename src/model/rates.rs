@@ -377,10 +377,10 @@ impl Rates {
     /// be no loader, or nothing but its place in the training loop.
     pub(super) fn keep_loaders(&mut self, before: &Self, seconds: f64) {
         let most = self.seconds;
-        let before: Vec<_> = before.job.iter().flat_map(|job| &job.ranks).collect();
         let now = self.job.iter_mut().flat_map(|job| &mut job.ranks);
         for rank in now.filter(|rank| rank.loaders.iter().all(LoaderRates::is_only_a_place)) {
-            let Some(before) = before.iter().find(|before| before.key == rank.key) else {
+            let before = before.job.as_ref().and_then(|job| job.rank(rank.key));
+            let Some(before) = before else {
                 continue;
             };
             let gone = |it: &LoaderRates| it.gone_seconds.unwrap_or_default() + seconds;

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use crate::sample::{RankSample, Sample, Wait};
+use crate::sample::{Sample, Wait};
 use crate::units::{ProcessKey, keep_newest, sorted, whole};
 
 /// Number of newest steps kept of each rank.
@@ -60,15 +60,11 @@ pub struct Bin {
 impl Steps {
     /// Adds the waits that ended since the sample before. Drops ranks that are gone.
     pub(super) fn add(&mut self, before: Option<&Sample>, sample: &Sample) {
-        fn ranks(sample: &Sample) -> impl Iterator<Item = &RankSample> {
-            sample.job.iter().flat_map(|job| &job.ranks)
-        }
-        self.ranks
-            .retain(|key, _| ranks(sample).any(|rank| rank.key == *key));
-        for RankSample { key, waits, .. } in ranks(sample) {
-            let before = before.and_then(|before| ranks(before).find(|rank| rank.key == *key));
-            for wait in waits.since(before.map(|before| &before.waits)) {
-                self.add_wait(*key, *wait);
+        self.ranks.retain(|key, _| sample.rank(*key).is_some());
+        for rank in sample.ranks() {
+            let before = before.and_then(|before| before.rank(rank.key));
+            for wait in rank.waits.since(before.map(|before| &before.waits)) {
+                self.add_wait(rank.key, *wait);
             }
         }
     }

@@ -73,11 +73,8 @@ impl Timeline {
         self.newest = now;
         let old = slot(now).saturating_sub(SLOTS as u64);
         self.tracks.retain(|_, polls| polls.end() > old);
-        let job = sample.job.iter();
-        for rank in job.flat_map(|job| &job.ranks) {
-            let job = before.and_then(|before| before.job.as_ref());
-            let mut ranks = job.into_iter().flat_map(|job| &job.ranks);
-            let before = ranks.find(|other| other.key == rank.key);
+        for rank in sample.ranks() {
+            let before = before.and_then(|before| before.rank(rank.key));
             self.add_waits(rank, before);
             self.append(Track::Trainer(rank.key), &rank.polls);
             for loader in &rank.loaders {
@@ -105,10 +102,8 @@ impl Timeline {
         if worker.loads.is_none() || !self.tracks.contains_key(&Track::Worker(place)) {
             return;
         }
-        let loaders = before.into_iter().flat_map(|rank| &rank.loaders);
-        let mut workers = loaders.flat_map(|loader| &loader.workers);
-        let before = workers.find(|other| other.key == worker.key);
-        let before = before.and_then(|worker| Some(&worker.loads.as_ref()?.ended));
+        let before = before.and_then(|rank| rank.worker(worker.key)?.loads.as_ref());
+        let before = before.map(|loads| &loads.ended);
         let loads = worker.loads.iter();
         let batches = self.batches.entry(place).or_default();
         for load in loads.flat_map(|loads| loads.ended.since(before)) {

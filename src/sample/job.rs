@@ -8,7 +8,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::counts::counts;
-use crate::sample::{CgroupSample, LoaderSample, PollTrace, ProcessSample, Run, Tail, Tier};
+use crate::sample::{
+    CgroupSample, LoaderSample, PollTrace, ProcessSample, Run, Tail, Tier, WorkerSample,
+};
 use crate::units::ProcessKey;
 
 /// Names of waits in an event loop, in no function of the program. In a notebook's kernel it is the wait for the next
@@ -50,6 +52,18 @@ impl JobSample {
             access,
             ..Self::default()
         }
+    }
+
+    pub fn rank(&self, key: ProcessKey) -> Option<&RankSample> {
+        self.ranks.iter().find(|rank| rank.key == key)
+    }
+
+    /// Returns the processes of the ranks, then those of their workers.
+    pub fn processes(&self) -> impl Iterator<Item = (ProcessKey, &ProcessSample)> {
+        let ranks = self.ranks.iter().map(|rank| (rank.key, &rank.process));
+        let loaders = self.ranks.iter().flat_map(|rank| &rank.loaders);
+        let workers = loaders.flat_map(LoaderSample::processes);
+        ranks.chain(workers.map(|worker| (worker.key, &worker.process)))
     }
 }
 
@@ -111,6 +125,18 @@ impl RankSample {
             key,
             ..Self::default()
         }
+    }
+
+    pub fn loader(&self, id: u64) -> Option<&LoaderSample> {
+        self.loaders.iter().find(|loader| loader.id == id)
+    }
+
+    pub fn workers(&self) -> impl Iterator<Item = &WorkerSample> {
+        self.loaders.iter().flat_map(|loader| &loader.workers)
+    }
+
+    pub fn worker(&self, key: ProcessKey) -> Option<&WorkerSample> {
+        self.workers().find(|worker| worker.key == key)
     }
 }
 

@@ -4,20 +4,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
 
 use super::exposition::Format;
 use super::job::{Job, Machine};
 use super::metrics::{METRICS, values};
 use super::totals::{GpuTotals, JobTotals, add_gpus};
 use crate::background::lock;
-use crate::engine::{Engine, State};
+use crate::engine::{Engine, State, WINDOW};
 use crate::report::Report;
 use crate::sample::Sample;
 use crate::units::ProcessKey;
-
-/// Window of a verdict.
-const WINDOW: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
 pub(crate) struct Board(Mutex<BoardState>);

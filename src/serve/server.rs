@@ -4,9 +4,7 @@
 
 use std::io::Write;
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -14,22 +12,12 @@ use tokio::sync::oneshot;
 use super::board::Board;
 use super::http::HttpService;
 use super::web_config::WebConfig;
-use crate::background::runtime;
+use crate::background::{Joined, runtime};
 use crate::error::Hinted;
+use crate::options::Web;
 
 /// Default path of the metrics.
 const METRICS: &str = "/metrics";
-
-/// Where to listen, and which clients have access.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Endpoints {
-    /// `HOST:PORT`; without a host, all addresses.
-    pub listen: Vec<String>,
-    /// Path of the metrics. `None` means the default.
-    pub metrics: Option<String>,
-    /// Path of a web configuration file as used by Prometheus' exporters.
-    pub config: Option<PathBuf>,
-}
 
 /// A running server. It answers until it is dropped.
 #[derive(Debug)]
@@ -38,27 +26,31 @@ pub(crate) struct Server {
     addresses: Vec<String>,
     /// The async runtime of its thread.
     pub(super) handle: Handle,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _stop: oneshot::Sender<()>,
+    _thread: Joined,
 }
 
-impl Endpoints {
+impl Server {
     /// Serves the metrics and reports of the board.
     ///
     /// # Errors
     /// Returns an error if an address cannot be listened on, the configuration cannot be used, or no thread can be
     /// started.
-    pub(crate) fn serve(self, board: Arc<Board>) -> Result<Server, Hinted> {
-        let config = self.config.as_deref().map(WebConfig::read).transpose()?;
+    pub(crate) fn start(web: Web, board: Arc<Board>) -> Result<Self, Hinted> {
+        let config = web
+            .config_file
+            .as_deref()
+            .map(WebConfig::read)
+            .transpose()?;
         let config = config.unwrap_or_default();
-        let listeners = self.listen.iter().map(|address| listen(address));
+        let listeners = web.listen.iter().map(|address| listen(address));
         let listeners: Vec<TcpListener> = listeners.collect::<Result<_, _>>()?;
         let scheme = if config.tls.is_some() {
             "https"
         } else {
             "http"
         };
-        let metrics = self.metrics.unwrap_or_else(|| METRICS.to_owned());
+        let metrics = web.metrics.unwrap_or_else(|| METRICS.to_owned());
         let addresses = listeners.iter().filter_map(|it| it.local_addr().ok());
         let addresses = addresses.map(|address| format!("{scheme}://{address}{metrics}"));
         let addresses = addresses.collect();
@@ -75,36 +67,24 @@ impl Endpoints {
             runtime.spawn(Arc::clone(&site).serve(listener));
         }
         let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::Builder::new().name("http".into());
-        let thread = thread.spawn(move || {
+        let thread = Joined::start("http", move || {
             // Returns when the sender is dropped.
             let _ = runtime.block_on(stopped);
             runtime.shutdown_background();
         });
-        Ok(Server {
+        Ok(Self {
             addresses,
             handle,
-            stop: Some(stop),
-            thread: Some(thread.map_err(|error| Hinted::no_thread(&error))?),
+            _stop: stop,
+            _thread: thread.map_err(|error| Hinted::no_thread(&error))?,
         })
     }
-}
 
-impl Server {
     /// Prints where the metrics are.
     pub(crate) fn announce(&self, mut out: impl Write) {
         for address in &self.addresses {
             // If the output is closed, the address is not needed.
             let _ = writeln!(out, "serving {address}");
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.stop.take();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
         }
     }
 }

@@ -86,7 +86,7 @@ impl JobTotals {
 
 /// Returns how many seconds of the interval were seen. Nothing was seen while pipetop itself was stopped.
 fn seen(rates: &Rates) -> f64 {
-    let ranks = rates.job.iter().flat_map(|job| &job.ranks);
+    let ranks = rates.ranks().iter();
     let polled = ranks.filter_map(|rank| Some(rank.polled?.0));
     match polled.reduce(f64::max) {
         // The counts of polls are read a little earlier or later than the sample.
@@ -98,8 +98,7 @@ fn seen(rates: &Rates) -> f64 {
 /// Returns what the rank loses in the verdict's window, which is longer and shows the loss better than a single
 /// interval.
 fn lost(window: &Rates, key: ProcessKey, progress: &Progress) -> Option<Lost> {
-    let ranks = &window.job.as_ref()?.ranks;
-    let rank = ranks.iter().find(|rank| rank.key == key)?;
+    let rank = window.job.as_ref()?.rank(key)?;
     Lost::of(window, rank, progress)
 }
 

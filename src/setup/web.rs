@@ -3,17 +3,9 @@
 use std::sync::Arc;
 
 use crate::error::Hinted;
-use crate::options::{WatchArgs, Web};
-use crate::serve::{Board, Endpoints, Server};
+use crate::options::WatchArgs;
+use crate::serve::{Board, Server};
 use crate::source::sampler::{Options, Tee};
-
-pub(crate) fn endpoints(web: Web) -> Endpoints {
-    Endpoints {
-        listen: web.listen,
-        metrics: web.metrics,
-        config: web.config_file,
-    }
-}
 
 /// Options for what is watched, and the board that the server reads.
 pub(crate) struct Served {
@@ -38,7 +30,7 @@ pub(crate) fn served(options: Options, watch: &WatchArgs) -> Result<Served, Hint
         });
     }
     // Announced on standard error, because standard output is used for reports.
-    let server = endpoints(web.clone()).serve(Arc::clone(&board))?;
+    let server = Server::start(web.clone(), Arc::clone(&board))?;
     server.announce(std::io::stderr());
     let seen = Arc::clone(&board);
     let tee = Some(Tee(Arc::new(move |sample| seen.take(sample))));

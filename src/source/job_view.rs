@@ -121,8 +121,7 @@ impl JobView {
         if !self.devices_read_at.is_some_and(recently) {
             self.devices_read_at = Some(now);
             // The workers read the data; a trainer without workers reads it itself.
-            let loaders = job.ranks.iter().flat_map(|rank| &rank.loaders);
-            let workers = loaders.flat_map(|loader| &loader.workers);
+            let workers = job.ranks.iter().flat_map(RankSample::workers);
             let workers = workers.map(|worker| worker.key.pid).take(WORKERS_READ);
             self.read_devices(workers.chain([job.key.pid]));
         }

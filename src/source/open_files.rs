@@ -53,10 +53,8 @@ impl FilesReader {
     /// Returns the files if the process is a worker of the job. Reads them at most once a second.
     pub(super) fn read(&mut self, now: Duration, job: Option<&JobSample>) -> Option<OpenFiles> {
         let process = self.process?;
-        let ranks = &job.filter(|job| !job.ended)?.ranks;
-        let loaders = ranks.iter().flat_map(|rank| &rank.loaders);
-        let mut workers = loaders.flat_map(|loader| &loader.workers);
-        if !workers.any(|worker| worker.key == process) {
+        let mut ranks = job.filter(|job| !job.ended)?.ranks.iter();
+        if !ranks.any(|rank| rank.worker(process).is_some()) {
             return None;
         }
         let old = |at: &Duration| now.saturating_sub(*at) >= PAUSE;

@@ -15,7 +15,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -24,7 +23,7 @@ use nix::sys::socket::{
     bind, recvmsg, setsockopt, socket, sockopt,
 };
 
-use crate::background::{lock, spawn};
+use crate::background::{Joined, lock};
 use crate::probe::{self, Message};
 use crate::source::clock::Clock;
 use crate::units::Pid;
@@ -41,7 +40,7 @@ pub struct Listener {
     socket: Arc<UnixDatagram>,
     accounts: Arc<Mutex<Accounts>>,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _thread: Joined,
 }
 
 impl Listener {
@@ -72,13 +71,13 @@ impl Listener {
             Arc::clone(&accounts),
             Arc::clone(&stop),
         );
-        let thread = spawn("probe", move || listen(&shared.0, &shared.1, &shared.2))?;
+        let thread = Joined::start("probe", move || listen(&shared.0, &shared.1, &shared.2))?;
         Ok(Self {
             address: format!("@{name}"),
             socket,
             accounts,
             stop,
-            thread: Some(thread),
+            _thread: thread,
         })
     }
 
@@ -119,10 +118,6 @@ impl Drop for Listener {
         self.stop.store(true, Ordering::Relaxed);
         // Wakes a blocked receive; if this fails, the thread is not blocked.
         let _ = self.socket.shutdown(Shutdown::Both);
-        if let Some(thread) = self.thread.take() {
-            // The panic hook has already reported a panic in that thread.
-            let _ = thread.join();
-        }
     }
 }
 

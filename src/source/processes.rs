@@ -9,10 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::job::ancestors;
-use crate::sample::{
-    JobSample, LoaderSample, ProcessRole, ProcessSample, ProcessSeen, ProcessesSample,
-    ThreadsSample,
-};
+use crate::sample::{JobSample, ProcessRole, ProcessSeen, ProcessesSample, ThreadsSample};
 use crate::source::discovery::Discovery;
 use crate::source::process::{ProcessReader, Stat};
 use crate::units::ProcessKey;
@@ -79,7 +76,7 @@ impl Processes {
             return None;
         }
         self.read_at = Some(now);
-        let counted = counted(job);
+        let counted: BTreeMap<_, _> = job.processes().collect();
         let ranks: Vec<ProcessKey> = job.ranks.iter().map(|rank| rank.key).collect();
         let family = discovery.last_family();
         let launchers = self.launchers(&ranks).into_iter();
@@ -161,16 +158,6 @@ impl Processes {
             self.threads.insert(key, threads);
         }
     }
-}
-
-/// Returns the counters that the job's sample already has.
-fn counted(job: &JobSample) -> BTreeMap<ProcessKey, &ProcessSample> {
-    let ranks = job.ranks.iter().map(|rank| (rank.key, &rank.process));
-    let loaders = job.ranks.iter().flat_map(|rank| &rank.loaders);
-    let workers = loaders.flat_map(LoaderSample::processes);
-    ranks
-        .chain(workers.map(|worker| (worker.key, &worker.process)))
-        .collect()
 }
 
 fn role(command: Option<&str>) -> ProcessRole {

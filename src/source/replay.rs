@@ -22,9 +22,6 @@ pub use player::Player;
 pub use seek::{Position, Seek};
 pub use update::{ReplayCommand, ReplayUpdate};
 
-#[cfg(test)]
-pub use update::ReplayPosition;
-
 /// Leaves out what cannot be read at the start of a window; `None` if nothing in it can be read.
 pub fn readable(
     recording: &mut Samples,

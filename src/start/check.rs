@@ -26,7 +26,7 @@ pub(super) fn configuration(file: Option<&Path>, places: &PathArgs) -> Result<Ex
             format!(" at {}", printable(&path.display().to_string()))
         });
         let line = format!("no configuration file{place}: using the defaults\n");
-        return print(&mut std::io::stdout(), line.as_bytes());
+        return print(line);
     };
     let errors = Config::check(path);
     if let [only] = errors.as_slice()
@@ -44,7 +44,7 @@ pub(super) fn configuration(file: Option<&Path>, places: &PathArgs) -> Result<Ex
         return Err(Hinted::new(first, hint).choices(lines));
     }
     let line = format!("{}: OK\n", printable(&path.display().to_string()));
-    print(&mut std::io::stdout(), line.as_bytes())
+    print(line)
 }
 
 /// Checks a file of loader names.
@@ -53,5 +53,5 @@ fn loaders(path: &Path) -> Result<ExitCode, Hinted> {
     let names = Names::read(path).map_err(|trouble| Hinted::new(trouble, NAMES_HINT))?;
     let count = counted(names.loaders.len(), "loader");
     let line = format!("{shown}: OK, {count}\n");
-    print(&mut std::io::stdout(), line.as_bytes())
+    print(line)
 }

@@ -28,7 +28,7 @@ pub(super) fn run(args: &DiffArgs) -> Result<ExitCode, Hinted> {
     } else {
         text(&comparison)
     };
-    let code = print(&mut std::io::stdout(), page.as_bytes())?;
+    let code = print(page)?;
     let Some(share) = args.fail_if_slower else {
         return Ok(code);
     };

@@ -19,8 +19,7 @@ const MAX_TOKEN_BYTES: u64 = 64 << 10;
 /// Runs the command.
 pub(super) fn run(args: cli::FleetArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
     let look = WatchArgs {
-        theme: args.theme,
-        ascii: args.ascii,
+        look: args.look,
         ..WatchArgs::default()
     };
     let config = config(&look, places)?;
@@ -32,7 +31,7 @@ pub(super) fn run(args: cli::FleetArgs, places: &PathArgs) -> Result<ExitCode, H
     if can_draw() && !args.once && !args.json {
         let command = show(fleet, config).map_err(|error| no_screen(&error))?;
         let line = command.map_or_else(String::new, |command| command + "\n");
-        return print(&mut std::io::stdout(), line.as_bytes());
+        return print(line);
     }
     let report = fleet.read()?;
     if let Some(run) = fleet.run.as_ref().filter(|_| report.runs.is_empty()) {
@@ -47,7 +46,7 @@ pub(super) fn run(args: cli::FleetArgs, places: &PathArgs) -> Result<ExitCode, H
     } else {
         text(&report, config.ascii)
     };
-    print(&mut std::io::stdout(), page.as_bytes())
+    print(page)
 }
 
 fn credentials(file: Option<&Path>) -> Result<Option<Credentials>, Hinted> {

@@ -8,7 +8,7 @@ use crate::cli::ServeArgs;
 use crate::error::{Hinted, write_error};
 use crate::options::{PathArgs, WatchArgs};
 use crate::serve::{self, ADDRESS};
-use crate::setup::{config, endpoints, exists, sampling};
+use crate::setup::{config, exists, sampling};
 use crate::source::sampler::find;
 
 /// Runs the command.
@@ -29,15 +29,15 @@ pub(super) fn run(args: ServeArgs, places: &PathArgs) -> Result<ExitCode, Hinted
             }
         })?;
     }
-    let mut endpoints = endpoints(args.web);
-    if endpoints.listen.is_empty() && args.textfile.is_none() {
-        endpoints.listen.push(ADDRESS.to_owned());
+    let mut web = args.web;
+    if web.listen.is_empty() && args.textfile.is_none() {
+        web.listen.push(ADDRESS.to_owned());
     }
     let file = args.textfile.as_deref();
     if file.is_some_and(|file| file.extension() != Some(OsStr::new("prom"))) {
         write_error("note: the node exporter reads only files whose names end in .prom");
     }
     let options = sampling(places, &config, target);
-    serve::run(options, args.all, endpoints, args.textfile)?;
+    serve::run(options, args.all, web, args.textfile)?;
     Ok(ExitCode::SUCCESS)
 }

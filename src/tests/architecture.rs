@@ -100,6 +100,7 @@ const ARROWS: [(&str, &[&str]); 37] = [
             "folders",
             "job",
             "model",
+            "options",
             "regular_file",
             "report",
             "sample",

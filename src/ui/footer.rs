@@ -6,9 +6,10 @@ use ratatui::text::Line;
 
 use super::layout::indented;
 use super::state::Panel;
-use super::{Attach, Filter, Page, Past, Replay, View, format, log, panel};
+use super::{Attach, Filter, Page, Past, View, format, log, panel};
 use crate::action::Action;
 use crate::config::Role::{Dim, Focus, Text, Trouble};
+use crate::sample::ReplayPosition;
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
@@ -130,11 +131,11 @@ fn ago(view: &View<'_>, past: Past, width: u16) -> Line<'static> {
 }
 
 /// Formats the position of the replay and its speed.
-fn place(view: &View<'_>, replay: &Replay, width: u16) -> Line<'static> {
+fn place(view: &View<'_>, replay: &ReplayPosition, width: u16) -> Line<'static> {
     let mut right = view.row(width);
     let how = match replay {
-        Replay { ended: true, .. } => "end",
-        Replay { paused: true, .. } => "paused",
+        ReplayPosition { ended: true, .. } => "end",
+        ReplayPosition { paused: true, .. } => "paused",
         _ => "",
     };
     if !how.is_empty() {

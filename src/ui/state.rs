@@ -2,12 +2,11 @@
 //!
 //! Holds no figures; the panels decide how a choice is drawn.
 
-use std::time::Duration;
-
 use super::filter::Filter;
 use super::tree::state::{Node, Toggle, TreeState};
 use super::zoom::Zoom;
 use crate::config::Column;
+use crate::sample::ReplayPosition;
 
 /// Lines moved by a page key.
 const PAGE: usize = 10;
@@ -87,19 +86,6 @@ const SORTED_BY: [Column; 5] = [
     Column::Load,
 ];
 
-/// The position and speed of a replay.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Replay {
-    /// Time from the start of the replayed part to the shown moment, and to the end of that part.
-    pub at: Duration,
-    pub of: Duration,
-    /// Recorded seconds per second.
-    pub speed: f64,
-    pub paused: bool,
-    /// The replay has reached its end.
-    pub ended: bool,
-}
-
 /// One line for the user, until the next key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
@@ -132,7 +118,7 @@ pub struct UiState {
     /// The job was chosen from a list, and the user can go back to it.
     pub chosen: bool,
     /// `None` for a running job.
-    pub replay: Option<Replay>,
+    pub replay: Option<ReplayPosition>,
     /// The samples are written to a recording.
     pub recording: bool,
     pub notice: Option<Notice>,

@@ -189,8 +189,7 @@ impl<'a> View<'a> {
 
     /// Returns a worker's state at the last poll.
     pub(super) fn worker_now(&self, worker: &WorkerRates) -> WorkerNow {
-        let loaders = self.rank_now().into_iter().flat_map(|rank| &rank.loaders);
-        let mut workers = loaders.flat_map(|loader| &loader.workers);
+        let mut workers = self.rank_now().into_iter().flat_map(RankRates::workers);
         let newest = workers.find(|other| other.key == worker.key);
         newest.map_or(worker.now, |worker| worker.now)
     }

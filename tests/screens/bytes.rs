@@ -49,7 +49,7 @@ fn bytes_a_second(workers: u32, gpus: u32, restless: bool, before: u64) -> usize
     );
     let mut noise = Noise::of(workers, gpus);
     noise.restless = restless;
-    let mut app = App::new(config, Duration::from_secs(10), String::new());
+    let mut app = App::new(config, String::new());
     app.update(Event::Input(Input::Resize(120, 40)));
     let written = Counter::default();
     let backend = CrosstermBackend::new(written.clone());

@@ -4,7 +4,7 @@ use crossterm::event::Event as Input;
 use pipetop::sample::{
     Absent, EVENTS, GpuCounters, GpuHealth, GpuInstance, GpuProcess, JobCandidate, Link,
     LoaderKind, LoaderSettings, OpenFile, OpenFiles, ProcessPlace, ProcessRole, ProcessSample,
-    ProcessSeen, QueueSource, Tier, Wait, WorkerNow, Xid,
+    ProcessSeen, QueueSource, ReplayPosition, Tier, Wait, WorkerNow, Xid,
 };
 use pipetop::testing::action::Action;
 use pipetop::testing::app::{App, Event};
@@ -16,8 +16,8 @@ use pipetop::testing::model::rates::{
 };
 use pipetop::testing::model::{History, Mark, MarkKind, Oscillation, Steps};
 use pipetop::testing::ui::{
-    Attach, Choices, Filter, JobFigures, ListedJob, Node, Notice, Page, Panel, Past, Replay,
-    UiState, Zoom, draw, picture,
+    Attach, Choices, Filter, JobFigures, ListedJob, Node, Notice, Page, Panel, Past, UiState, Zoom,
+    draw, picture,
 };
 use pipetop::testing::verdict::{Cause, Kind, Missing, WarmingUp};
 use pipetop::units::{Bytes, BytesPerSecond, Moment, Pid, Share};
@@ -605,7 +605,7 @@ fn where_there_is_no_room_and_no_job_one_line_says_what_there_is() {
     scene.attach = Attach::LookingForJob {
         wanted: "a job in the recording".to_owned(),
     };
-    scene.state.replay = Some(Replay::default());
+    scene.state.replay = Some(ReplayPosition::default());
     assert_eq!(
         only_line(&scene, 39, 9),
         "NO JOB  at this point of the recording"
@@ -889,7 +889,7 @@ fn the_tree_says_what_it_does_not_know() {
     });
     assert!(text(&scene, 80, 24).contains("other processes: known only for now"));
     scene.past = None;
-    scene.state.replay = Some(Replay::default());
+    scene.state.replay = Some(ReplayPosition::default());
     let rank = support::scene::key(48213);
     scene.state.tree.opened.insert(rank);
     scene.processes.threads.clear();
@@ -1034,12 +1034,12 @@ fn two_ranks() {
 #[test]
 fn a_recording_that_is_played() {
     let mut scene = starved();
-    scene.state.replay = Some(Replay {
+    scene.state.replay = Some(ReplayPosition {
         at: Duration::from_secs(4_271),
         of: Duration::from_hours(24),
         speed: 10.0,
         paused: true,
-        ended: false,
+        ..ReplayPosition::default()
     });
     in_sizes("replay", &scene, &[(80, 24)]);
     scene.state.help = true;
@@ -1756,7 +1756,7 @@ fn footer_and_help_show_the_keys_of_the_key_map() {
             assert!(count >= 2, "{footer}");
         }
         help.config = config.clone();
-        for replay in [None, Some(Replay::default())] {
+        for replay in [None, Some(ReplayPosition::default())] {
             help.state.replay = replay;
             let text = text(&help, 250, 80);
             // In a replay, the actions not listed there may have another effect.
@@ -1902,7 +1902,7 @@ fn the_timeline_shows_who_works_and_who_waits() {
 fn a_young_job_fills_its_room() {
     for seconds in [2, 5, 13, 40] {
         let mut noise = Noise::of(4, 1);
-        let mut app = App::new(Config::default(), Duration::from_secs(10), String::new());
+        let mut app = App::new(Config::default(), String::new());
         app.update(Event::Input(Input::Resize(160, 50)));
         for second in 1..=seconds {
             app.update(Event::Sample(Box::new(noise.sample(second))));
@@ -2167,7 +2167,7 @@ fn all_of_a_worker() {
     // The files of one worker are not shown for another.
     scene.state.worker = Some((1, 1));
     find(&screen(&scene, 120, 40), "n/a  not read yet");
-    scene.state.replay = Some(Replay::default());
+    scene.state.replay = Some(ReplayPosition::default());
     find(&screen(&scene, 120, 40), "recordings contain no file names");
     scene.state.replay = None;
     scene.each_job(|job| {

@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 use super::super::figures::figures_of;
-use super::super::{App, Effect, Event as Heard, LaunchedCommand, OBSERVED, Signal};
+use super::super::{App, Effect, Event as Heard, LaunchedCommand, Signal};
 use super::{Io, Shown};
 use crate::background::{OwnedThread, lock, runtime, spawn};
 use crate::config::Config;
@@ -43,8 +43,6 @@ pub struct Setup {
     /// Holds the figures of the jobs while they are listed.
     pub(crate) board: Arc<Board>,
     pub config: Config,
-    /// The span that the verdict covers.
-    pub window: Duration,
     /// Describes the job that pipetop looks for while there is none.
     pub wanted: String,
     /// Quit after this time.
@@ -106,7 +104,7 @@ const PRINTED: Duration = Duration::from_millis(250);
 /// # Errors
 /// Returns an error if no thread can be started or the terminal cannot be opened.
 pub fn watch(setup: Setup) -> anyhow::Result<AppOutcome> {
-    let mut app = App::new(setup.config, setup.window, setup.wanted);
+    let mut app = App::new(setup.config, setup.wanted);
     app.state.recording = setup.options.recorder.is_some();
     app.caption(setup.caption);
     let (sender, messages) = mpsc::channel(16);
@@ -178,7 +176,7 @@ pub fn watch(setup: Setup) -> anyhow::Result<AppOutcome> {
 pub fn replay(session: ReplaySession) -> anyhow::Result<Option<Kind>> {
     let player = Player::new(session.samples, session.numbers, session.speed);
     let wanted = "a job in the recording".to_owned();
-    let mut app = App::new(session.config, OBSERVED, wanted).replaying(player);
+    let mut app = App::new(session.config, wanted).replaying(player);
     terminal::use_mouse(app.config.mouse);
     // A replay has no sampler and no command.
     let nobody = || mpsc::channel(1).1;

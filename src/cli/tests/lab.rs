@@ -9,14 +9,26 @@ fn a_simulation_has_its_own_options() {
         other => panic!("{line}: {other:?}"),
     };
     let asked = simulation("simulate");
-    let settings = asked.settings().unwrap();
-    assert_eq!(*settings, SimulationSettings::default());
+    let ms = Duration::from_millis;
+    let expected = SimulationSettings {
+        workers: 7,
+        prefetch_factor: 2,
+        load: ms(2000),
+        load_jitter: 0.0,
+        step: ms(100),
+        default_order: false,
+        in_order: true,
+        clock: None,
+        desync: false,
+        span: Duration::from_secs(30),
+    };
+    assert_eq!(*asked.settings().unwrap(), expected);
+    assert_eq!(SimulationSettings::default(), expected);
     assert_eq!(asked.runs(), 1);
     let asked = simulation(
         "simulate --workers 4 --load-ms 0.5 --step-ms 20 --load-jitter 0.05 --prefetch-factor 3 \
          --any-order --clock-ms 10 --desync --for 2min --seed 5 --json --ascii --theme mono",
     );
-    let ms = Duration::from_millis;
     let expected = SimulationSettings {
         workers: 4,
         prefetch_factor: 3,
@@ -31,7 +43,7 @@ fn a_simulation_has_its_own_options() {
     };
     assert_eq!(*asked.settings().unwrap(), expected);
     assert_eq!((asked.seed, asked.runs()), (5, 10));
-    assert!(asked.json && asked.ascii && asked.theme == Some(ThemeName::Mono));
+    assert!(asked.json && asked.look.ascii && asked.look.theme == Some(ThemeName::Mono));
     assert!(typed("simulate --for 1s --json").is_ok());
     assert!(refused("--json simulate").0.contains("takes no target"));
     let refusals = [

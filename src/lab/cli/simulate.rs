@@ -1,8 +1,8 @@
 //! The arguments of `pipetop simulate`, and their checks.
 
-use crate::config::ThemeName;
 use crate::error::Hinted;
 use crate::lab::experiments::simulate::{MAX_BATCHES, SimulationSettings};
+use crate::options::LookArgs;
 use crate::options::value::whole;
 
 /// Runs to average if anything is random.
@@ -34,13 +34,8 @@ pub struct SimulateArgs {
     #[arg(long)]
     pub animate: bool,
 
-    /// Colour theme
-    #[arg(long, value_name = "NAME")]
-    pub theme: Option<ThemeName>,
-
-    /// Draw with ASCII characters only
-    #[arg(long)]
-    pub ascii: bool,
+    #[command(flatten)]
+    pub look: LookArgs,
 }
 
 impl SimulateArgs {

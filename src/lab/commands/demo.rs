@@ -18,7 +18,7 @@ use crate::lab::workload::settings::{JobSettings, Load};
 use crate::launch::LoaderOverrides;
 use crate::options::PathArgs;
 use crate::setup::{
-    WINDOW, can_record, config, exists, has_screen, listen, no_screen, print, sampling, show,
+    can_record, config, exists, has_screen, listen, no_screen, print, sampling, show,
 };
 use crate::source::sampler::Options;
 use crate::ui::format::wrap;
@@ -37,14 +37,13 @@ start a job and watch it:   pipetop run -- python train.py
 
 /// Runs the command.
 pub(super) fn run(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, TrialError> {
-    let mut out = std::io::stdout();
     if demo.list {
-        return Ok(print(&mut out, list().as_bytes())?);
+        return Ok(print(list())?);
     }
     if demo.remove_dataset {
         let freed = dataset::remove(&dataset::root())?;
         let line = format!("removed {freed} of image files\n");
-        return Ok(print(&mut out, line.as_bytes())?);
+        return Ok(print(line)?);
     }
     if demo.tour {
         return tour(demo, places);
@@ -105,7 +104,6 @@ fn tour(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, TrialError> {
             options,
             board: Arc::default(),
             config,
-            window: WINDOW,
             wanted: WANTED.to_owned(),
             span: Some(STOP),
             launch: None,
@@ -119,7 +117,7 @@ fn tour(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, TrialError> {
             break;
         }
     }
-    Ok(print(&mut std::io::stdout(), END.as_bytes())?)
+    Ok(print(END)?)
 }
 
 /// Creates the image files for the job, unless its load time is set.

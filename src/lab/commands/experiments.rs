@@ -30,11 +30,9 @@ const INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) fn sweep(args: &cli::SweepArgs, places: &PathArgs) -> Result<ExitCode, TrialError> {
     exists(places)?;
-    let look = WatchArgs {
-        ascii: args.ascii,
-        ..WatchArgs::default()
-    };
-    let config = config(&look, places)?;
+    let mut watch = WatchArgs::default();
+    watch.look.ascii = args.ascii;
+    let config = config(&watch, places)?;
     let command = command(&args.own, args.workload.dataset_size, || {
         let mut settings = args.workload.settings()?;
         // The step time is a share of the load time with as many workers as can run at once. It is the same in each
@@ -50,7 +48,7 @@ pub(super) fn sweep(args: &cli::SweepArgs, places: &PathArgs) -> Result<ExitCode
     });
     note("");
     let page = page_of(args, &found?, &config);
-    Ok(print(&mut std::io::stdout(), page.as_bytes())?)
+    Ok(print(page)?)
 }
 
 pub(super) fn headspace(
@@ -71,7 +69,7 @@ pub(super) fn headspace(
     } else {
         headspace::text(&found)
     };
-    Ok(print(&mut std::io::stdout(), page.as_bytes())?)
+    Ok(print(page)?)
 }
 
 pub(super) fn calibrate(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, TrialError> {
@@ -79,11 +77,10 @@ pub(super) fn calibrate(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, 
     let config = config(&demo.watch, places)?;
     let options = quick(places, &config);
     let span = demo.watch.span.unwrap_or(calibrate::SPAN);
-    let mut out = std::io::stdout();
     let mut rows = vec![];
     let one = demo.workload.preset.as_deref();
     if !demo.watch.json {
-        print(&mut out, calibrate::head().as_bytes())?;
+        print(calibrate::head())?;
     }
     for preset in PRESETS
         .iter()
@@ -94,7 +91,7 @@ pub(super) fn calibrate(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, 
         settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
         let row = calibrate::run(preset, &settings, &options, span)?;
         if !demo.watch.json {
-            print(&mut out, calibrate::text(&row).as_bytes())?;
+            print(calibrate::text(&row))?;
         }
         rows.push(row);
     }
@@ -103,7 +100,7 @@ pub(super) fn calibrate(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, 
     } else {
         calibrate::summary(&rows)
     };
-    Ok(print(&mut out, page.as_bytes())?)
+    Ok(print(page)?)
 }
 
 /// Returns the user's command, if there is one. Otherwise returns the built-in job with its images created and its step

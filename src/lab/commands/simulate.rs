@@ -12,12 +12,10 @@ use crate::setup::{can_draw, config, print};
 pub(super) fn run(args: &SimulateArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
     let settings = args.settings()?;
     let look = WatchArgs {
-        theme: args.theme,
-        ascii: args.ascii,
+        look: args.look,
         ..WatchArgs::default()
     };
     let config = config(&look, places)?;
-    let mut out = std::io::stdout();
     if args.animate && can_draw() {
         let ended = app::replay_samples(samples(settings, args.seed), config);
         return ended.map(|_| ExitCode::SUCCESS).explain(
@@ -36,5 +34,5 @@ pub(super) fn run(args: &SimulateArgs, places: &PathArgs) -> Result<ExitCode, Hi
     } else {
         text(&study, config.ascii)
     };
-    print(&mut out, page.as_bytes())
+    print(page)
 }

@@ -222,8 +222,7 @@ fn observed((sampler, samples): WatchedWorkers, count: u32) -> Engine {
 /// Returns the CPU time of all workers, in cores.
 fn worker_cpu(engine: &Engine) -> Option<f64> {
     let rank = engine.state().model.window()?.job.as_ref()?.ranks.first()?;
-    let workers = rank.loaders.iter().flat_map(|loader| &loader.workers);
-    let cores: Option<f64> = workers.map(|worker| worker.cpu).sum();
+    let cores: Option<f64> = rank.workers().map(|worker| worker.cpu).sum();
     // Without workers the sum is -0.0.
     cores.map(|cores| cores + 0.0)
 }

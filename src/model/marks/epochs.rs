@@ -162,8 +162,7 @@ impl Epochs {
             return;
         };
         let grown = |loader: &LoaderSample| {
-            let before = older.loaders.iter().find(|old| old.id == loader.id);
-            let before = before.map_or(Some(0), count);
+            let before = older.loader(loader.id).map_or(Some(0), count);
             Some(count(loader)?.saturating_sub(before?))
         };
         if grown(training) != Some(0) {

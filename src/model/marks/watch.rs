@@ -41,11 +41,11 @@ impl Watch {
         let before = older.job.as_ref().filter(|older| older.key == job.key);
         // All ranks have the same epochs, so those of the first are enough. Each rank has its own workers.
         if let Some(rank) = job.ranks.first() {
-            let before = before.and_then(|job| job.ranks.iter().find(|old| old.key == rank.key));
+            let before = before.and_then(|job| job.rank(rank.key));
             self.epochs.apply(at, before, rank, marks);
         }
         for rank in &job.ranks {
-            let before = before.and_then(|job| job.ranks.iter().find(|old| old.key == rank.key));
+            let before = before.and_then(|job| job.rank(rank.key));
             self.workers.apply(at, rank, marks);
             if let Some(before) = before {
                 let seconds = newer.at.seconds_since(&older.at);

@@ -13,7 +13,7 @@ use crate::model::rates::tally::time;
 use crate::model::rates::time_on_data::TimeOnData;
 use crate::model::rates::{
     Activity, CgroupRates, DeviceRates, Estimate, GilRates, GpuRates, IoRates, JobRates,
-    LoaderRates, RankRates, StepRates, estimate, loader, polled_wait, tally,
+    LoaderRates, RankRates, Rates, StepRates, WorkerRates, estimate, loader, polled_wait, tally,
 };
 use crate::model::usage::{CPU, Counts, Delta, RCHAR, READ, Usage};
 use crate::model::window::{RankSums, WindowSums};
@@ -40,21 +40,15 @@ pub(super) fn rates(
     interval: &SampleInterval,
 ) -> JobRates {
     let row = |rank: &RankSample| {
-        let older = older.and_then(|older| older.ranks.iter().find(|old| old.key == rank.key));
+        let older = older.and_then(|older| older.rank(rank.key));
         self::rank(older, rank, newer.access, sums, interval)
-    };
-    let ranks = || newer.ranks.iter().map(|rank| (rank.key, &rank.process));
-    let workers = || {
-        let loaders = newer.ranks.iter().flat_map(|rank| &rank.loaders);
-        let workers = loaders.flat_map(LoaderSample::processes);
-        workers.map(|worker| (worker.key, &worker.process))
     };
     let grown = |(key, process): (ProcessKey, _)| {
         let before = older.and_then(|older| process_of(older, key));
         Delta::new(before, process, key, interval).grown()
     };
-    let all: Vec<Counts> = ranks().chain(workers()).map(grown).collect();
-    let of_workers: Vec<Counts> = workers().map(grown).collect();
+    let all: Vec<Counts> = newer.processes().map(grown).collect();
+    let (_, of_workers) = all.split_at(newer.ranks.len());
     // Sums what is known; `None` if nothing is.
     let per_second = |processes: &[Counts], which: usize| {
         let known = processes.iter().filter_map(|counts| counts[which]);
@@ -82,7 +76,7 @@ pub(super) fn rates(
         cpus_allowed: newer.cpus_allowed,
         cpu_cores,
         read: per_second(&all, READ).map(BytesPerSecond),
-        rchar: per_second(&of_workers, RCHAR).map(BytesPerSecond),
+        rchar: per_second(of_workers, RCHAR).map(BytesPerSecond),
     }
 }
 
@@ -90,7 +84,7 @@ pub(super) fn rates(
 /// the time since then counts.
 fn used_by_ended(older: &JobSample, newer: &JobSample) -> f64 {
     let of_rank = |rank: &RankSample| {
-        let before = older.ranks.iter().find(|before| before.key == rank.key)?;
+        let before = older.rank(rank.key)?;
         let ended = rank.process.children_cpu?;
         let ended = ended.saturating_sub(before.process.children_cpu?);
         let known = before.loaders.iter().flat_map(LoaderSample::processes);
@@ -102,13 +96,8 @@ fn used_by_ended(older: &JobSample, newer: &JobSample) -> f64 {
 }
 
 fn process_of(job: &JobSample, key: ProcessKey) -> Option<&ProcessSample> {
-    job.ranks.iter().find_map(|rank| {
-        if rank.key == key {
-            return Some(&rank.process);
-        }
-        let mut workers = rank.loaders.iter().flat_map(|loader| &loader.workers);
-        Some(&workers.find(|worker| worker.key == key)?.process)
-    })
+    let mut processes = job.processes();
+    Some(processes.find(|process| process.0 == key)?.1)
 }
 
 fn cgroup(older: Option<&CgroupSample>, newer: &CgroupSample) -> CgroupRates {
@@ -223,24 +212,23 @@ fn startup(polled: Option<Share>, sums: &RankSums, interval: &SampleInterval) ->
     Some(Share(after_starts.0.max(polled.unwrap_or_default().0)))
 }
 
-fn loaders<'a>(
-    older: Option<&'a RankSample>,
-    newer: &'a RankSample,
+fn loaders(
+    older: Option<&RankSample>,
+    newer: &RankSample,
     sums: (&RankSums, &RankSums),
     (wait, on_data): (Option<Share>, Option<&TimeOnData<'_>>),
     interval: &SampleInterval,
 ) -> Vec<LoaderRates> {
-    let of = |rank: &'a RankSample, id| rank.loaders.iter().find(|loader| loader.id == id);
-    let before = |id| older.and_then(|older| of(older, id));
+    let before = |id| older.and_then(|older| older.loader(id));
     let loaders = newer.loaders.iter();
     let mut loaders: Vec<_> = loaders
         .map(|loader| loader::rates(before(loader.id), loader, sums))
         .collect();
     loader::divide_wait(&mut loaders, wait, |id| {
         let before = before(id).and_then(|loader| loader.waits);
-        of(newer, id)?.waits?.checked_sub(before.unwrap_or(0))
+        newer.loader(id)?.waits?.checked_sub(before.unwrap_or(0))
     });
-    let dataset = |id| of(newer, id)?.dataset;
+    let dataset = |id| newer.loader(id)?.dataset;
     for loader in &mut loaders {
         loader.longest_pass =
             datasets::longest_pass(&newer.passes, dataset(loader.id), newer.waits.count);
@@ -324,6 +312,13 @@ fn reported_step(reported: &Grown, loading: Option<Share>, loaders: &[LoaderRate
     }
 }
 
+impl Rates {
+    /// Returns the ranks of the job; none while there is no job.
+    pub fn ranks(&self) -> &[RankRates] {
+        self.job.as_ref().map_or(&[], |job| &job.ranks)
+    }
+}
+
 impl JobRates {
     pub fn rank(&self, key: ProcessKey) -> Option<&RankRates> {
         self.ranks.iter().find(|rank| rank.key == key)
@@ -331,6 +326,10 @@ impl JobRates {
 }
 
 impl RankRates {
+    pub fn workers(&self) -> impl Iterator<Item = &WorkerRates> {
+        self.loaders.iter().flat_map(|loader| &loader.workers)
+    }
+
     /// Returns the device that it reports by name; `None` if the driver lists it among its `gpus`.
     pub fn device_beside(&self, gpus: &[GpuRates]) -> Option<&DeviceRates> {
         let device = self.device.as_ref()?;

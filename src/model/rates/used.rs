@@ -91,8 +91,7 @@ impl Rates {
             let mut ranks = job.ranks.iter();
             job.key.pid == pid
                 || ranks.any(|rank| {
-                    let mut workers = rank.loaders.iter().flat_map(|loader| &loader.workers);
-                    rank.key.pid == pid || workers.any(|worker| worker.key.pid == pid)
+                    rank.key.pid == pid || rank.workers().any(|worker| worker.key.pid == pid)
                 })
         };
         let others = gpu.now.processes.iter().flatten().filter(|process| {

@@ -163,11 +163,9 @@ impl WindowSums {
         let interval = SampleInterval::new(older, newer);
         let from = *self.from.get_or_insert(interval.from);
         self.last_step = interval.seconds;
-        let ranks = newer.job.iter().flat_map(|job| &job.ranks);
-        self.ranks
-            .retain(|key, _| ranks.clone().any(|rank| rank.key == *key));
-        for rank in ranks {
-            let before = older.job.as_ref().and_then(|job| rank_of(&job.ranks, rank));
+        self.ranks.retain(|key, _| newer.rank(*key).is_some());
+        for rank in newer.ranks() {
+            let before = older.rank(rank.key);
             self.ranks
                 .entry(rank.key)
                 .or_default()
@@ -222,14 +220,10 @@ impl RankSums {
             &mut self.waits,
             newer.waits.since(waits).copied(),
         );
-        let loaders = &newer.loaders;
-        self.loads.retain(|key, _| {
-            let mut workers = loaders.iter().flat_map(|loader| &loader.workers);
-            workers.any(|worker| worker.key == *key)
-        });
+        self.loads.retain(|key, _| newer.worker(*key).is_some());
         let mut counted = None;
-        for loader in loaders {
-            let before = older.and_then(|rank| loader_of(&rank.loaders, loader));
+        for loader in &newer.loaders {
+            let before = older.and_then(|rank| rank.loader(loader.id));
             if let Some(batches) = batches_grown(older.is_some(), before, loader) {
                 self.loaders
                     .entry(loader.id)
@@ -304,14 +298,6 @@ fn batches_grown(watched: bool, older: Option<&LoaderSample>, newer: &LoaderSamp
             .and_then(|older| count.checked_sub(older.count)),
         None => (watched && source == BatchClock::Waits).then_some(count),
     }
-}
-
-fn rank_of<'a>(ranks: &'a [RankSample], rank: &RankSample) -> Option<&'a RankSample> {
-    ranks.iter().find(|other| other.key == rank.key)
-}
-
-fn loader_of<'a>(loaders: &'a [LoaderSample], loader: &LoaderSample) -> Option<&'a LoaderSample> {
-    loaders.iter().find(|other| other.id == loader.id)
 }
 
 fn gpu_key(gpu: &GpuSample) -> GpuKey {

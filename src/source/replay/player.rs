@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::past::past;
 use super::seek::{Position, Seek};
-use super::update::{ReplayCommand, ReplayPosition, ReplayUpdate};
+use super::update::{ReplayCommand, ReplayUpdate};
 use crate::record::Samples;
-use crate::sample::Sample;
+use crate::sample::{ReplayPosition, Sample};
 
 /// Recorded seconds per second.
 const SPEEDS: [f64; 11] = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0];

@@ -1,9 +1,7 @@
 //! The commands of a replay, and its output.
 
-use std::time::Duration;
-
 use super::seek::Seek;
-use crate::sample::Sample;
+use crate::sample::{ReplayPosition, Sample};
 
 /// What the user can do with a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,21 +11,6 @@ pub enum ReplayCommand {
     Faster,
     Slower,
     Seek(Seek),
-}
-
-/// The position of a replay.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ReplayPosition {
-    /// Time from the first replayed sample to this one, and to the last.
-    pub at: Duration,
-    pub of: Duration,
-    /// Recorded seconds per second.
-    pub speed: f64,
-    pub paused: bool,
-    /// Whether there is no sample after this one.
-    pub ended: bool,
-    /// Time between the previous sample and this one; `None` at the first.
-    pub interval: Option<Duration>,
 }
 
 /// Output of a replay.

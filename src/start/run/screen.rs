@@ -13,7 +13,6 @@ use crate::background::lock;
 use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::Hinted;
-use crate::headless::WINDOW;
 use crate::launch::{Ending, Kept, LaunchSpec, Log, OutputTarget, Running, SupervisorEvent};
 use crate::output;
 use crate::sample::Sample;
@@ -63,7 +62,6 @@ pub(super) fn run(
         job: None,
         board: Arc::default(),
         config,
-        window: WINDOW,
         wanted: format!("a Python process with PyTorch, started by `{name}`"),
         span: watch.span,
         launch: Some(Launch {
@@ -107,7 +105,7 @@ fn close(
         page += &still_running(name, &running, &log);
     }
     // If the output is closed, there is nothing to do.
-    let _ = print(&mut std::io::stdout(), page.as_bytes());
+    let _ = print(page);
     if leaves {
         running.release();
         return Ok(exit_code(None, true, summary.kind(), watch));

@@ -41,7 +41,7 @@ impl Summary {
         self.nothing = sample.gaps.iter().find(|gap| gap.source == "job").cloned();
         let trains = sample.job.as_ref().is_some_and(|job| !job.ended);
         self.seen |= trains;
-        let ranks = sample.job.iter().flat_map(|job| &job.ranks);
+        let ranks = sample.ranks().iter();
         self.stepped |= ranks
             .flat_map(|rank| &rank.reported)
             .any(|reported| reported.steps > 0);

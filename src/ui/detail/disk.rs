@@ -4,7 +4,7 @@ use ratatui::text::Line;
 
 use super::figures::{bar, heading, labelled};
 use crate::config::Role::{self, Dim, Full, Read, Text, Title};
-use crate::model::rates::{DiskRates, Rates};
+use crate::model::rates::{DiskRates, RankRates, Rates};
 use crate::ui::line_builder::LineBuilder;
 use crate::ui::panel::{Content, stacked};
 use crate::ui::table::{self, TableColumn};
@@ -45,7 +45,7 @@ fn processes(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
             format::UNKNOWN.to_owned(),
         ];
         lines.push(row(view, width, &name, figures).line());
-        for worker in rank.loaders.iter().flat_map(|loader| &loader.workers) {
+        for worker in rank.workers() {
             let name = format!("  worker {:<3} {}", worker.id, worker.pid());
             let figures = [
                 rate(worker.read),
@@ -92,8 +92,7 @@ fn row<'a>(view: &View<'a>, width: u16, name: &str, figures: [String; 5]) -> Lin
 /// Returns the data that the workers requested, by its source.
 fn sources(view: &View<'_>, rates: &Rates, width: u16) -> Vec<Line<'static>> {
     let mut lines = vec![heading(view, width, "WHERE THE WORKERS' DATA COMES FROM")];
-    let workers = view.ranks().iter().flat_map(|rank| &rank.loaders);
-    let workers: Vec<_> = workers.flat_map(|loader| &loader.workers).collect();
+    let workers: Vec<_> = view.ranks().iter().flat_map(RankRates::workers).collect();
     let sum = |of: fn(&crate::model::rates::WorkerRates) -> Option<BytesPerSecond>| {
         let known = workers.iter().filter_map(|worker| Some(of(worker)?.0));
         known.reduce(|one, other| one + other)

@@ -260,10 +260,8 @@ impl TreeBuilder<'_> {
     }
 
     fn has_its_own_line(&self, key: ProcessKey) -> bool {
-        self.job.ranks.iter().any(|rank| {
-            let mut workers = rank.loaders.iter().flat_map(|loader| &loader.workers);
-            rank.key == key || workers.any(|worker| worker.key == key)
-        })
+        let mut ranks = self.job.ranks.iter();
+        ranks.any(|rank| rank.key == key || rank.workers().any(|worker| worker.key == key))
     }
 
     /// Adds the children of a process and its threads below it.

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, Command, FromArgMatches as _};
 
 use crate::error::Hinted;
 use crate::lab::value;
@@ -74,21 +74,12 @@ fn jitter(text: &str) -> Result<f64, Hinted> {
     number(text, 0.0..=MAX_JITTER, hint)
 }
 
-/// The defaults: loaders that are far too slow for their trainer.
+/// The defaults of the command line: loaders that are far too slow for their trainer.
 impl Default for SimulationSettings {
     fn default() -> Self {
-        Self {
-            workers: 7,
-            prefetch_factor: 2,
-            load: Duration::from_secs(2),
-            load_jitter: 0.0,
-            step: Duration::from_millis(100),
-            default_order: false,
-            in_order: true,
-            clock: None,
-            desync: false,
-            span: Duration::from_secs(30),
-        }
+        let command = Self::augment_args(Command::new("simulate"));
+        Self::from_arg_matches(&command.get_matches_from(["simulate"]))
+            .expect("each argument has a default")
     }
 }
 
