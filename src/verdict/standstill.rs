@@ -16,6 +16,11 @@ const FROZEN: f64 = 0.8;
 const KNOWN: Share = Share(0.98);
 const STUCK: Share = Share(0.8);
 
+/// A main thread that is on a CPU for at least this share of the time works, unless it is in one function for at least the second
+/// share of the polls: a wait for other ranks or for a device may use a CPU, too.
+const ON_A_CPU: f64 = 0.5;
+const IN_ONE_FUNCTION: f64 = 0.8;
+
 /// Why a job stands still, and what to do.
 pub(super) struct Standstill {
     pub(super) confidence: Share,
@@ -52,7 +57,7 @@ impl Standstill {
         let is_known = group.is_some_and(|group| group.frozen == Some(true));
         let may_be = group.is_none_or(|group| group.frozen.is_none());
         let is_frozen = is_known || (may_be && is_frozen(context.rank, progress));
-        if !is_frozen && !is_stuck(progress) {
+        if !is_frozen && (!is_stuck(progress) || works(context.rank)) {
             return None;
         }
         let seconds = progress.seconds_without_batch.unwrap_or_default();
@@ -92,6 +97,15 @@ fn is_frozen(rank: &RankRates, progress: &Progress) -> bool {
     let without = progress.seconds_without_batch.unwrap_or_default();
     rank.stopped.is_some_and(|it| it.0 >= FROZEN)
         && without >= FROZEN * progress.seconds.min(STALLED_SECONDS)
+}
+
+/// Whether the main thread does various things, such as to generate samples with the model between two epochs.
+fn works(rank: &RankRates) -> bool {
+    let seen = rank.activity.iter().map(|activity| activity.share.0);
+    let one = seen.clone().fold(0.0, f64::max);
+    rank.main_cpu.is_some_and(|cpu| cpu.0 >= ON_A_CPU)
+        && one > 0.0
+        && one < IN_ONE_FUNCTION * seen.sum::<f64>()
 }
 
 fn is_stuck(progress: &Progress) -> bool {
