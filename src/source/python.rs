@@ -23,6 +23,7 @@ mod layout;
 mod main_stack;
 mod memory;
 mod naming;
+mod opcode_tables;
 mod opcodes;
 mod polled_deque;
 mod preparation;

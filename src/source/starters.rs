@@ -13,7 +13,7 @@ use crate::units::Pid;
 /// How often the main thread of each is looked at, and the pause between two looks.
 const LOOKS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(10);
-/// How often those are looked at that may be waiting for what their parts send them, which need long steps.
+/// How often those are looked at that may be waiting for what their parts send them, or for a device.
 const MORE_LOOKS: u32 = 30;
 /// Minimum share of the time on a CPU of a main thread that works. A launcher that looks every 10 ms whether its ranks are alive
 /// uses about half as much.
@@ -68,11 +68,8 @@ impl Looks {
     }
 
     fn needs(&self, looks: u32) -> bool {
-        match self.outcome() {
-            Some(only_waits) => only_waits && looks < LOOKS,
-            None if self.has_parts() => looks < MORE_LOOKS,
-            None => looks < LOOKS,
-        }
+        let most = if self.has_parts() { MORE_LOOKS } else { LOOKS };
+        self.outcome() != Some(false) && looks < most
     }
 }
 
@@ -233,9 +230,9 @@ mod tests {
             });
             (found[0].only_waits, looks)
         };
-        assert_eq!(started(|_| seen(true, 9000)), (Some(true), LOOKS));
+        assert_eq!(started(|_| seen(true, 9000)), (Some(true), MORE_LOOKS));
         assert_eq!(started(|_| seen(false, 9000)), (None, MORE_LOOKS));
-        let (only_waits, looks) = started(|looks| seen(false, 9000 + 50 * (looks / 8)));
+        let (only_waits, looks) = started(|looks| seen(true, 9000 + 50 * (looks / 8)));
         assert_eq!(only_waits, Some(false));
         assert!(looks > LOOKS && looks < MORE_LOOKS, "{looks}");
     }

@@ -1,6 +1,6 @@
 //! A `collections.deque` in another process: its objects, and how many were ever taken out of it.
 //!
-//! Depends on the layout of `Modules/_collectionsmodule.c`, the same from 3.8 to 3.14, but not on queues.
+//! Depends on the layout of `Modules/_collectionsmodule.c`, the same from 3.8 to 3.15, but not on queues.
 
 use super::PythonError;
 use super::memory::{Memory, WORD};

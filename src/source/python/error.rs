@@ -35,7 +35,7 @@ impl PythonError {
                 "run as root or with CAP_SYS_PTRACE, or set sysctl kernel.yama.ptrace_scope=0"
             }
             Self::OtherNumbers(_) => "run pipetop in the PID namespace of that /proc",
-            Self::Unsupported { .. } => "supported: Python 3.8 to 3.14 with the GIL",
+            Self::Unsupported { .. } => "supported: Python 3.8 to 3.15 with the GIL",
             _ => "",
         }
     }

@@ -1,6 +1,6 @@
 //! CPython's global lock (the GIL): its address, its holder, and the threads that sleep until it is free.
 //!
-//! Its structure is the same from 3.8 to 3.14: interval, last holder, whether it is held, a counter, then the condition
+//! Its structure is the same from 3.8 to 3.15: interval, last holder, whether it is held, a counter, then the condition
 //! variable that waiters sleep on and its mutex. A thread that sleeps on a futex in that range waits for the lock; with
 //! glibc the futex is inside the variable itself.
 

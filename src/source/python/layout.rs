@@ -3,6 +3,8 @@
 //! In bytes, from the headers of CPython (`Include/cpython`, `Include/internal`), as bindgen lays them out. Does not
 //! depend on how they are read.
 
+use std::ops::RangeInclusive;
+
 use super::opcodes::{self, Opcodes};
 
 /// The offsets needed to read stacks and instances.
@@ -16,6 +18,8 @@ pub(super) struct Layout {
     pub(super) code: CodeLayout,
     /// A generator's frame: a pointer to it up to 3.10, the frame itself since.
     pub(super) generator_frame: usize,
+    /// `gi_frame_state` of a generator that has not started or waits for its next item to be taken; since 3.11.
+    pub(super) suspended: RangeInclusive<i8>,
     /// Size of `PyASCIIObject` and of `PyCompactUnicodeObject`: the characters follow.
     pub(super) ascii_header: usize,
     pub(super) unicode_header: usize,
@@ -152,6 +156,7 @@ const V3_8: Layout = Layout {
     frame: FRAME_3_8,
     code: CODE_3_8,
     generator_frame: 16,
+    suspended: i8::MIN..=-1,
     ascii_header: 48,
     unicode_header: 72,
     tuple_items: 24,
@@ -266,6 +271,14 @@ const V3_14: Layout = Layout {
     ..V3_13
 };
 
+const V3_15: Layout = Layout {
+    threads_head: 7336,
+    cached_keys: 888,
+    suspended: 0..=3,
+    opcodes: &opcodes::V3_15,
+    ..V3_14
+};
+
 impl Layout {
     /// Returns `None` for a version whose structures are not known.
     pub(super) fn of(major: u64, minor: u64) -> Option<&'static Self> {
@@ -276,6 +289,7 @@ impl Layout {
             (3, 12) => Some(&V3_12),
             (3, 13) => Some(&V3_13),
             (3, 14) => Some(&V3_14),
+            (3, 15) => Some(&V3_15),
             _ => None,
         }
     }

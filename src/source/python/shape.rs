@@ -117,15 +117,16 @@ fn iterates(memory: &Memory, of_type: usize) -> Result<bool, PythonError> {
     Ok(false)
 }
 
-/// Whether a generator waits for its next item to be taken, by its `gi_frame_state`: below zero before it starts and between
-/// items, zero while it runs, above once it has ended. `None` before Python 3.11, which has no such field.
+/// Whether a generator waits for its next item to be taken, by its `gi_frame_state`, not while it runs
+/// or once it has ended. `None` before Python 3.11, which has no such field.
 fn is_suspended(memory: &Memory, generator: usize) -> Result<Option<bool>, PythonError> {
     if memory.layout.frame.owner.is_none() {
         return Ok(None);
     }
     let frame = generator.wrapping_add(memory.layout.generator_frame);
     let flags = memory.word(frame.wrapping_sub(8))?.to_le_bytes();
-    Ok(Some(flags[FRAME_STATE].cast_signed() < 0))
+    let state = flags[FRAME_STATE].cast_signed();
+    Ok(Some(memory.layout.suspended.contains(&state)))
 }
 
 impl Shapes {
@@ -192,6 +193,8 @@ mod tests {
             let states = [-2, -1, 0, 1, 4].map(|state| suspended(minor, state));
             assert_eq!(states, [true, true, false, false, false].map(Some));
         }
+        let states = [0, 1, 2, 3, 4, 5].map(|state| suspended(15, state));
+        assert_eq!(states, [true, true, true, true, false, false].map(Some));
         assert_eq!(suspended(10, 0), None);
     }
 }

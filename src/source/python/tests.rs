@@ -251,7 +251,7 @@ proptest! {
     #![proptest_config(fuzz::cases_or(2_000))]
 
     #[test]
-    fn fuzzed_memory(seed: u64, minor in 8_u64..=14) {
+    fn fuzzed_memory(seed: u64, minor in 8_u64..=15) {
         let mut rng = Rng::with_seed(seed);
         let memory = own_memory(minor);
         let heap = Heap::new(memory.layout, CELLS, &mut rng).hurt(&mut rng);
@@ -259,7 +259,7 @@ proptest! {
     }
 
     #[test]
-    fn fuzzed_memory_that_changes(seed: u64, minor in 8_u64..=14) {
+    fn fuzzed_memory_that_changes(seed: u64, minor in 8_u64..=15) {
         let mut rng = Rng::with_seed(seed);
         let memory = own_memory(minor);
         let heap = Heap::new(memory.layout, CELLS, &mut rng).hurt(&mut rng);

@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_number_of_the_batch_in_work_is_read_in_every_layout() {
-        for minor in 8..=14 {
+        for minor in 8..=15 {
             let mut worker = Worker::new(minor);
             assert_eq!(worker.number(), Ok(None), "3.{minor}");
             worker.take();
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_replaced_frame_or_invalid_number_is_torn() {
-        for minor in 8..=14 {
+        for minor in 8..=15 {
             let torn = Err(PythonError::Torn(Worker::new(minor).in_loop.memory.pid));
             let mut worker = Worker::new(minor);
             worker.take();
