@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Hinted;
 use crate::options::WatchArgs;
-use crate::serve::{Board, Server};
+use crate::serve::{Board, Prepared, Server};
 use crate::source::sampler::{Options, Tee};
 
 /// Options for what is watched, and the board that the server reads.
@@ -30,7 +30,7 @@ pub(crate) fn served(options: Options, watch: &WatchArgs) -> Result<Served, Hint
         });
     }
     // Announced on standard error, because standard output is used for reports.
-    let server = Server::start(web.clone(), Arc::clone(&board))?;
+    let server = Server::start(Prepared::new(web.clone())?, Arc::clone(&board))?;
     server.announce(std::io::stderr());
     let seen = Arc::clone(&board);
     let tee = Some(Tee(Arc::new(move |sample| seen.take(sample))));
