@@ -223,7 +223,7 @@ impl App {
             Event::Input(Input::Mouse(mouse)) => self.handle_mouse(mouse),
             Event::Input(Input::Paste(text)) => self.pasted(&text),
             Event::Input(Input::FocusGained | Input::FocusLost) => vec![],
-            Event::Printed(bytes) => self.with_launched(|launched| launched.printed(&bytes)),
+            Event::Printed(bytes) => self.printed(&bytes),
             Event::Command(event) => self.with_launched(|launched| launched.command_event(&event)),
         }
     }
