@@ -6,6 +6,7 @@
 mod actions;
 mod effect;
 mod figures;
+mod late_answer;
 mod launched;
 mod mouse;
 mod on_demand;
@@ -39,6 +40,7 @@ use crate::verdict::Kind;
 
 pub use effect::Effect;
 pub use figures::JobListFigures;
+use late_answer::LateAnswer;
 pub use launched::{LaunchedCommand, QuitChoice};
 use past::PastSamples;
 #[cfg(feature = "lab")]
@@ -95,6 +97,8 @@ pub struct App {
     /// Area of the last frame, needed to find the panel under the mouse.
     drawn: Rect,
     sticky: StickyHeight,
+    /// An answer of the terminal that may still come.
+    late: LateAnswer,
     /// The user has ended a tour, or a signal has ended pipetop.
     left: bool,
 }
@@ -117,6 +121,7 @@ impl App {
             requested_threads: None,
             drawn: Rect::ZERO,
             sticky: StickyHeight::default(),
+            late: LateAnswer::default(),
             left: false,
         }
     }
@@ -201,6 +206,7 @@ impl App {
                 self.drawn = Rect::new(0, 0, width, height);
                 vec![Effect::Draw]
             }
+            Event::Input(Input::Key(key)) if self.late.takes(&key, &self.config.keys) => vec![],
             Event::Input(Input::Key(key)) if self.state.caption.is_some() => {
                 let leaves = |action| matches!(action, Action::Quit | Action::Cancel);
                 self.left = self.config.keys.action(&key).is_some_and(leaves);
@@ -223,7 +229,7 @@ impl App {
             Event::Input(Input::Mouse(mouse)) => self.handle_mouse(mouse),
             Event::Input(Input::Paste(text)) => self.pasted(&text),
             Event::Input(Input::FocusGained | Input::FocusLost) => vec![],
-            Event::Printed(bytes) => self.with_launched(|launched| launched.printed(&bytes)),
+            Event::Printed(bytes) => self.printed(&bytes),
             Event::Command(event) => self.with_launched(|launched| launched.command_event(&event)),
         }
     }

@@ -7,6 +7,7 @@ mod file;
 mod keymap;
 mod theme;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -194,6 +195,7 @@ impl Config {
                 let names = user.gpu.or(default.gpu)?;
                 Some(names.into_iter().map(file::GpuName::into_string).collect())
             })
+            .map(distinct)
             .filter(|list| !list.is_empty());
         Ok(Self {
             interval: interval.clamp(*INTERVALS.start(), *INTERVALS.end()),
@@ -206,6 +208,13 @@ impl Config {
             past: user.past.or(default.past).unwrap_or(8 << 20),
         })
     }
+}
+
+/// Returns the names without those that were already named.
+fn distinct(mut names: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
 }
 
 impl Default for Config {

@@ -17,6 +17,8 @@ const MAX_LINE_BYTES: usize = 16 * 1024;
 #[derive(Debug, Clone, Default)]
 pub struct Lines {
     whole: VecDeque<String>,
+    /// Number of lines that have ended, including those that are no longer kept.
+    ended: usize,
     /// The line that has not ended yet.
     rest: Vec<u8>,
     /// The same line, as it is shown.
@@ -37,6 +39,7 @@ impl Lines {
             if ends {
                 keep_newest(&mut self.whole, shown(&self.rest), MAX_LINES);
                 self.rest.clear();
+                self.ended += 1;
             } else if let Some(at) = last_return(&self.rest) {
                 // A progress bar has overwritten this part.
                 self.rest.drain(..at);
@@ -56,6 +59,11 @@ impl Lines {
     /// Returns the number of lines.
     pub fn len(&self) -> usize {
         self.whole.len() + usize::from(!self.open.is_empty())
+    }
+
+    /// Returns the number of lines so far, including those that are no longer kept.
+    pub fn total(&self) -> usize {
+        self.ended + usize::from(!self.open.is_empty())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -122,6 +130,7 @@ mod tests {
         }
         lines.feed(&vec![b'y'; 3 * MAX_LINE_BYTES]);
         assert_eq!(lines.len(), MAX_LINES + 1);
+        assert_eq!(lines.total(), 3 * MAX_LINES + 2);
         assert_eq!(lines.rest.len(), MAX_LINE_BYTES);
         assert_eq!(lines.last(2, 1).collect::<Vec<_>>(), ["x", "x"]);
     }

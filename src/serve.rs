@@ -25,13 +25,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::error::{Explain as _, Hinted, write_error};
-use crate::options::Web;
 use crate::source::sampler::{Common, Options};
 pub(crate) use board::Board;
 use exposition::Format;
 pub(crate) use search::search;
-pub(crate) use server::Server;
 use server::no_runtime;
+pub(crate) use server::{Prepared, Server};
 use textfile::Textfile;
 
 /// Default address to listen on: only this machine can reach it, though any user who is logged in there can.
@@ -42,15 +41,15 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// Watches one job at a time, or `all` of the machine, and serves their metrics until a signal ends it.
 ///
 /// # Errors
-/// Returns an error if an address cannot be listened on, a file cannot be used, or no thread can be started.
+/// Returns an error if a file cannot be used or no thread can be started.
 pub(crate) fn run(
     options: Options,
     all: bool,
-    web: Web,
+    prepared: Prepared,
     textfile: Option<PathBuf>,
 ) -> Result<(), Hinted> {
     let board = Arc::new(Board::default());
-    let server = Server::start(web, Arc::clone(&board))?;
+    let server = Server::start(prepared, Arc::clone(&board))?;
     let mut file = textfile.map(Textfile::new);
     if let Some(file) = &mut file {
         write_file(file, &board)?;

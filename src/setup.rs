@@ -18,6 +18,7 @@ use crate::job::{Candidate, Target};
 use crate::launch::Log;
 use crate::loaders::Names;
 use crate::options::{PathArgs, WatchArgs};
+use crate::serve::Prepared;
 use crate::source::probe::Listener;
 use crate::source::process::numbers_as_here;
 use crate::source::sampler::Options;
@@ -26,7 +27,7 @@ use crate::verdict::Kind;
 
 use record::finish_on_signals;
 pub(crate) use record::{can as can_record, finish, note_if_cut, with as recorded};
-pub(crate) use web::served;
+pub(crate) use web::{prepared, served};
 
 /// What to do about a `loaders.toml` that cannot be used.
 pub(crate) const NAMES_HINT: &str = "config/loaders.toml in pipetop's source describes every key";
@@ -103,9 +104,10 @@ pub(crate) fn show(
     job: Option<Candidate>,
     config: Config,
     wanted: String,
+    web: Option<Prepared>,
     watch: &WatchArgs,
 ) -> Result<ExitCode, Hinted> {
-    let served = served(recorded(options, watch)?, watch)?;
+    let served = served(recorded(options, watch)?, web)?;
     let options = served.options;
     let recorder = options.recorder.clone();
     if has_screen(watch) {

@@ -19,7 +19,7 @@ use crate::job::{NoTarget, Target};
 use crate::launch::{have_memory, raise_open_files, survive_the_limit_of_file_sizes};
 use crate::logging;
 use crate::options::PathArgs;
-use crate::setup::{can_record, config, exists, has_screen, print, sampling, show};
+use crate::setup::{can_record, config, exists, has_screen, prepared, print, sampling, show};
 use crate::source::clock::Clock;
 use crate::source::nvml;
 use crate::source::sampler::find;
@@ -153,6 +153,7 @@ fn watch(args: Args) -> Result<ExitCode, Hinted> {
     let target = args.target.unwrap_or_default();
     exists(&args.places)?;
     can_record(&args.watch)?;
+    let web = prepared(&args.watch)?;
     let screen = has_screen(&args.watch);
     let job = match find(&args.places.proc_root, &target) {
         Ok(job) => job,
@@ -176,5 +177,5 @@ fn watch(args: Args) -> Result<ExitCode, Hinted> {
         Target::Pid(pid) | Target::Launched(pid) | Target::Below(pid) => format!("process {pid}"),
     };
     let options = sampling(&args.places, &config, target);
-    show(options, job, config, wanted, &args.watch)
+    show(options, job, config, wanted, web, &args.watch)
 }

@@ -23,7 +23,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::stdio::stdout;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook_registry::register_sigaction;
-use terminal_colorsaurus::{QueryOptions, ThemeMode, theme_mode};
+use terminal_colorsaurus::{Error, QueryOptions, ThemeMode, theme_mode};
 
 use crate::foreign;
 use backend::TerseBackend;
@@ -63,11 +63,25 @@ const CANCEL: u8 = 0x18;
 const FRAME_BEGIN: &[u8] = b"\x1b[?2026h";
 const FRAME_END: &[u8] = b"\x1b[?2026l";
 
-/// Whether the terminal reports a dark background. Waits for the answer, so it must run before the screen is opened.
-pub fn is_dark() -> bool {
+/// What the terminal reports of its background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Background {
+    Dark,
+    /// It is light, or the terminal does not report it.
+    Other,
+    /// There was no answer in time: it may come later, among the keys.
+    Late,
+}
+
+/// Asks the terminal for its background. Waits for the answer, so it must run before the screen is opened.
+pub fn background() -> Background {
     let mut options = QueryOptions::default();
     options.timeout = ANSWER;
-    theme_mode(options).is_ok_and(|mode| mode == ThemeMode::Dark)
+    match theme_mode(options) {
+        Ok(ThemeMode::Dark) => Background::Dark,
+        Err(Error::Timeout(_)) => Background::Late,
+        Ok(ThemeMode::Light) | Err(_) => Background::Other,
+    }
 }
 
 /// Collects a frame and passes it to the writer thread in one piece. Never waits for the terminal.

@@ -142,6 +142,20 @@ impl App {
         self.launched.as_mut().map_or_else(Vec::new, apply)
     }
 
+    /// Adds output of the launched command. If older lines are shown, they stay: the scroll position counts from the
+    /// newest line.
+    pub(super) fn printed(&mut self, bytes: &[u8]) -> Vec<Effect> {
+        let choices = ui::choices(&self.view());
+        let total = |app: &Self| app.launched.as_ref().map_or(0, |it| it.output().total());
+        let before = total(self);
+        let effects = self.with_launched(|launched| launched.printed(bytes));
+        if choices.from_newest && self.state.scroll > 0 {
+            let scroll = self.state.scroll.min(choices.end) + total(self);
+            self.state.scroll = scroll.saturating_sub(before);
+        }
+        effects
+    }
+
     fn select(&mut self) -> Vec<Effect> {
         match self.attach {
             Attach::Picker(_) => match self.marked() {

@@ -11,8 +11,9 @@ use ratatui::layout::Size;
 use ratatui::{Frame, Terminal};
 use tokio::sync::{mpsc, watch};
 
+use super::late_answer::LateAnswer;
 use super::{App, Effect, Event, Signal, save, trouble};
-use crate::terminal::{self, is_gone};
+use crate::terminal::{self, Background, is_gone};
 use crate::ui;
 
 /// The inputs and outputs of the loop; a test can script all of them.
@@ -150,9 +151,16 @@ impl Shown for App {
     }
 
     fn opens(&mut self) {
-        if self.config.theme.is_light() && terminal::is_dark() {
-            let text = "the terminal's background is dark: use --theme dark";
-            self.state.notice = Some(trouble(text.to_owned()));
+        if !self.config.theme.is_light() {
+            return;
+        }
+        match terminal::background() {
+            Background::Dark => {
+                let text = "the terminal's background is dark: use --theme dark";
+                self.state.notice = Some(trouble(text.to_owned()));
+            }
+            Background::Late => self.late = LateAnswer::expected(),
+            Background::Other => {}
         }
     }
 

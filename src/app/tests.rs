@@ -285,6 +285,36 @@ fn the_output_scrolls_to_its_end_while_there_is_no_job() {
 }
 
 #[test]
+fn lines_that_were_scrolled_to_stay_while_new_ones_arrive() {
+    let launched = LaunchedCommand::new("python train.py".to_owned(), String::new());
+    let mut app = app().launched(launched);
+    let numbered = |numbers: std::ops::Range<u32>| {
+        let lines = numbers.map(|number| format!("line {number}.\n"));
+        Event::Printed(lines.collect::<String>().into_bytes())
+    };
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("a test backend");
+    app.drawn = Rect::new(0, 0, 80, 24);
+    let mut shows = |app: &App, number: u32| {
+        let drawn = terminal.draw(|frame| ui::draw(&app.view(), frame));
+        drawn.expect("a test backend");
+        let line = format!("line {number}.");
+        terminal.backend().to_string().contains(&line)
+    };
+    app.update(numbered(0..100));
+    app.act(Action::PageUp);
+    assert!(shows(&app, 89) && !shows(&app, 90));
+    // More lines than are kept, so that the oldest go.
+    for _ in 0..3 {
+        app.update(numbered(100..400));
+        assert!(shows(&app, 89) && !shows(&app, 90));
+    }
+    // The newest lines stay in view if they were.
+    app.state.scroll = 0;
+    app.update(numbered(400..500));
+    assert!(shows(&app, 499));
+}
+
+#[test]
 fn the_cursor_stops_at_the_start_of_the_timeline() {
     let mut app = app();
     for at in 0..=20 {

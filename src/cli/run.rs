@@ -28,7 +28,8 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub stdin: bool,
 
-    /// Stop the command after the --once report, or after the --for time
+    /// Stop the command after the --once report, or after the --for time. Without a screen, one that never trains
+    /// is stopped after 1 to 5 minutes
     #[arg(long)]
     pub stop: bool,
 

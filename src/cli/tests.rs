@@ -324,6 +324,11 @@ fn help_version_completions_and_manual_are_there() {
     assert!(script.contains("--fail-if") && script.contains("data-bound"));
     let page = String::from_utf8(manual().unwrap()).unwrap();
     assert!(page.contains(".TH pipetop"));
+    for page in [shown("run --help"), page] {
+        let words: Vec<&str> = page.split_whitespace().collect();
+        let said = "one that never trains is stopped after 1 to 5 minutes";
+        assert!(words.join(" ").contains(said), "{page}");
+    }
 }
 
 #[test]

@@ -194,6 +194,7 @@ fn a_hint_names_what_was_probably_meant() {
 fn a_gpu_is_named_as_on_the_command_line() {
     let gpus = |text: &str| from(text).expect("right").gpus.expect("some");
     assert_eq!(gpus("gpu = [1, \"02\", \"GPU-8f\"]"), ["1", "2", "GPU-8f"]);
+    assert_eq!(gpus("gpu = [2, 0, \"2\", \"00\"]"), ["2", "0"]);
     assert_eq!(
         message("gpu = [\"first\"]"),
         "my.toml:1:7: not a GPU index or UUID"

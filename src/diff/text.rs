@@ -15,9 +15,7 @@ pub(crate) fn text(comparison: &Comparison) -> String {
             change.unwrap_or_default(),
         ]
     };
-    let times = comparison
-        .speedup
-        .map(|speedup| format!("{:.2}x", speedup.ratio));
+    let times = ratio(comparison).map(|ratio| format!("{ratio:.2}x"));
     // Computed from the rounded figures that are shown, so that the line adds up.
     let points = |of: fn(&Side) -> Option<Share>| {
         let shown = |side| Some(of(side)?.percent().round());
@@ -94,7 +92,7 @@ fn device(comparison: &Comparison) -> &'static str {
 fn sentence(comparison: &Comparison) -> String {
     let interval = comparison.speedup.and_then(|speedup| speedup.interval);
     let [low, high] = interval.unwrap_or_default();
-    let ratio = comparison.speedup.map_or(0.0, |speedup| speedup.ratio);
+    let ratio = ratio(comparison).unwrap_or_default();
     let file = &comparison.after.file;
     match comparison.outcome {
         Outcome::Faster => {
@@ -113,11 +111,34 @@ fn sentence(comparison: &Comparison) -> String {
     }
 }
 
-/// Formats a rate, for example `9.7 (9.5-9.9)`.
+/// Returns the ratio of the rates that are shown, so that the line adds up.
+fn ratio(comparison: &Comparison) -> Option<f64> {
+    let exact = comparison.speedup?.ratio;
+    let shown = |side: &Side| {
+        let rate = side.pace?.batches_per_s;
+        let scale = 10_f64.powi(i32::try_from(decimals(rate)).ok()?);
+        Some((rate * scale).round() / scale).filter(|rate| *rate > 0.0)
+    };
+    let shown = shown(&comparison.after).zip(shown(&comparison.before));
+    Some(shown.map_or(exact, |(after, before)| after / before))
+}
+
+/// Returns with how many decimals a rate is shown: enough that rounding hardly changes a ratio.
+fn decimals(rate: f64) -> usize {
+    match rate {
+        100.0.. => 1,
+        1.0.. => 2,
+        0.1.. => 3,
+        _ => 4,
+    }
+}
+
+/// Formats a rate, for example `9.71 (9.52-9.90)`.
 fn pace(pace: Pace) -> String {
-    let rate = format!("{:.1}", pace.batches_per_s);
+    let decimals = decimals(pace.batches_per_s);
+    let rate = format!("{:.decimals$}", pace.batches_per_s);
     pace.interval.map_or(rate.clone(), |[low, high]| {
-        format!("{rate} ({low:.1}-{high:.1})")
+        format!("{rate} ({low:.decimals$}-{high:.decimals$})")
     })
 }
 

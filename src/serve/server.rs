@@ -19,6 +19,31 @@ use crate::options::Web;
 /// Default path of the metrics.
 const METRICS: &str = "/metrics";
 
+/// What a server needs: its addresses are taken and its configuration is read, but it does not answer yet.
+pub(crate) struct Prepared {
+    listeners: Vec<TcpListener>,
+    config: WebConfig,
+    metrics: String,
+}
+
+impl Prepared {
+    /// # Errors
+    /// Returns an error if an address cannot be listened on or the configuration cannot be used.
+    pub(crate) fn new(web: Web) -> Result<Self, Hinted> {
+        let config = web
+            .config_file
+            .as_deref()
+            .map(WebConfig::read)
+            .transpose()?;
+        let listeners = web.listen.iter().map(|address| listen(address));
+        Ok(Self {
+            listeners: listeners.collect::<Result<_, _>>()?,
+            config: config.unwrap_or_default(),
+            metrics: web.metrics.unwrap_or_else(|| METRICS.to_owned()),
+        })
+    }
+}
+
 /// A running server. It answers until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -34,23 +59,18 @@ impl Server {
     /// Serves the metrics and reports of the board.
     ///
     /// # Errors
-    /// Returns an error if an address cannot be listened on, the configuration cannot be used, or no thread can be
-    /// started.
-    pub(crate) fn start(web: Web, board: Arc<Board>) -> Result<Self, Hinted> {
-        let config = web
-            .config_file
-            .as_deref()
-            .map(WebConfig::read)
-            .transpose()?;
-        let config = config.unwrap_or_default();
-        let listeners = web.listen.iter().map(|address| listen(address));
-        let listeners: Vec<TcpListener> = listeners.collect::<Result<_, _>>()?;
+    /// Returns an error if no thread can be started.
+    pub(crate) fn start(prepared: Prepared, board: Arc<Board>) -> Result<Self, Hinted> {
+        let Prepared {
+            listeners,
+            config,
+            metrics,
+        } = prepared;
         let scheme = if config.tls.is_some() {
             "https"
         } else {
             "http"
         };
-        let metrics = web.metrics.unwrap_or_else(|| METRICS.to_owned());
         let addresses = listeners.iter().filter_map(|it| it.local_addr().ok());
         let addresses = addresses.map(|address| format!("{scheme}://{address}{metrics}"));
         let addresses = addresses.collect();

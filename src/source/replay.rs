@@ -37,7 +37,8 @@ pub fn readable(
     Some(first..=last)
 }
 
-/// Returns the numbers of the samples of a window, given as times since the first sample of the recording.
+/// Returns the numbers of the samples of a window, given as times since the first sample of the recording. A sample
+/// that is at most `late` after its end belongs to it: each comes a little after it is due.
 ///
 /// # Errors
 /// Returns an error if the file is damaged at the ends of the window.
@@ -45,6 +46,7 @@ pub fn window(
     recording: &mut Samples,
     from: Option<Duration>,
     to: Option<Duration>,
+    late: Duration,
 ) -> Result<RangeInclusive<u64>, RecordError> {
     let (begin, _) = recording.span();
     let last = recording.len() - 1;
@@ -60,7 +62,7 @@ pub fn window(
     };
     let last = match to {
         None => last,
-        Some(to) => recording.at(begin + to)?,
+        Some(to) => recording.at(begin + to + late)?,
     };
     Ok(first..=last.max(first))
 }

@@ -14,6 +14,9 @@ use crate::setup::{config, exit_code, has_screen, note_if_cut, observation};
 use crate::source::replay::{readable, window};
 use crate::units::{printable, span};
 
+/// The part of an interval by which a sample may be late.
+const LATE: u32 = 10;
+
 pub(super) fn run(args: &ReplayArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
     let watch = args.watch();
     let mut config = config(&watch, places)?;
@@ -71,7 +74,8 @@ fn numbers(recording: &mut Recording, args: &ReplayArgs) -> Result<RangeInclusiv
         ));
     }
     let damaged = |place| Hinted::new(format!("{file} is damaged {place}"), &other);
-    let numbers = window(recording, args.from, args.to)
+    let late = recording.header.interval / LATE;
+    let numbers = window(recording, args.from, args.to, late)
         .map_err(|_| damaged("at the time of --from or --to"))?;
     let first = *numbers.start();
     let numbers = readable(recording, numbers)

@@ -18,7 +18,7 @@ use crate::job::{Target, keeps_hook_out};
 use crate::launch::{LaunchSpec, LoaderOverrides};
 use crate::options::PathArgs;
 use crate::sample::Gap;
-use crate::setup::{config, exists, has_screen, listen, recorded, sampling, served};
+use crate::setup::{config, exists, has_screen, listen, prepared, recorded, sampling, served};
 use crate::source::sampler::Options;
 use crate::units::printable;
 
@@ -43,7 +43,7 @@ pub(super) fn run(args: &RunArgs, places: &PathArgs) -> Result<ExitCode, Hinted>
         probe: probe.map(Arc::new),
         ..sampling(places, &config, Target::Any)
     };
-    let served = served(recorded(options, &args.watch)?, &args.watch)?;
+    let served = served(recorded(options, &args.watch)?, prepared(&args.watch)?)?;
     let mut options = served.options;
     // Serves until the end of this function.
     let _server = served.server;

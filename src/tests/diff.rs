@@ -172,6 +172,36 @@ fn a_simulated_device_is_not_called_a_gpu() {
     assert!(line(Some("simulated")).starts_with("device busy  37 %"));
 }
 
+/// Returns the words of the row with this name.
+fn cells<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
+    let line = page.lines().find(|line| line.starts_with(name));
+    line.expect("a row").split_whitespace().collect()
+}
+
+#[test]
+fn a_speed_up_is_that_of_the_rates_beside_it() {
+    for (before, after) in [
+        (0.1449, 0.2051),
+        (0.0449, 0.0551),
+        (1.0549, 2.4451),
+        (9.749, 10.651),
+        (104.96, 312.04),
+    ] {
+        let page = Comparison::new(
+            side("a", before, Some(before / 100.0)),
+            side("b", after, Some(after / 100.0)),
+        );
+        let page = text(&page);
+        let row = cells(&page, "batches/s");
+        let [before, after]: [f64; 2] = [row[1], row[3]].map(|rate| rate.parse().expect("a rate"));
+        assert_eq!(row[5], format!("{:.2}x", after / before), "{page}");
+        assert!(
+            page.contains(&format!("is faster: {} the", row[5])),
+            "{page}"
+        );
+    }
+}
+
 #[test]
 fn a_change_is_that_of_the_figures_beside_it() {
     let with = |file: &str, wait: f64, step: f64| Side {
@@ -181,10 +211,7 @@ fn a_change_is_that_of_the_figures_beside_it() {
     };
     let page = Comparison::new(with("a", 0.7342, 38.24), with("b", 0.7361, 38.26));
     let page = text(&page);
-    let line = |name: &str| {
-        let line = page.lines().find(|line| line.starts_with(name));
-        line.expect("a row").split_whitespace().collect::<Vec<_>>()
-    };
+    let line = |name: &str| cells(&page, name);
     assert_eq!(line("wait")[1..3], ["73", "%"]);
     assert_eq!(line("wait")[4..6], ["74", "%"]);
     assert_eq!(line("wait")[7..], ["+1", "point"]);

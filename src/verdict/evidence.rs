@@ -87,7 +87,10 @@ fn queue(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Option<Evid
         Kind::DataBound if most_of_the_wait(context, context.rank.receiving).is_some() => {
             return None;
         }
-        Kind::DataBound | Kind::Balanced => often,
+        // Without waits, the empty queue is what makes the difference to compute-bound; with them, it is a sign that
+        // loading is too slow.
+        Kind::Balanced => often == (context.wait().is_some_and(|wait| wait.share.0 < SLIGHT)),
+        Kind::DataBound => often,
         Kind::ComputeBound | Kind::HostBound => !often,
         _ => return None,
     };

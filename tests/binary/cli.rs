@@ -268,6 +268,13 @@ fn a_python_without_framework_is_refused_once_it_is_old_enough_to_have_loaded_on
 }
 
 #[test]
+fn a_web_configuration_is_read_before_a_job_is_looked_for() {
+    let line = "--once --web.listen-address 127.0.0.1:0 --web.config.file no/web.yml";
+    let refused = refused_with(&on(&FakeRoot::new(), line), 1);
+    assert!(refused.error.contains("no/web.yml"), "{}", refused.error);
+}
+
+#[test]
 fn several_jobs_are_listed_without_control_characters() {
     let evil = format!("python3 {EVIL}\ntrain.py");
     let mut jobs = Vec::from(trainer(4_100_000, &evil));

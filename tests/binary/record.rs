@@ -99,6 +99,9 @@ fn any_window_has_a_report_of_its_own() {
     let part = report(&["--from", "4s", "--to", "8s"]);
     assert_eq!(part["verdict"]["kind"], "warming-up");
     assert_eq!(seconds(&part), Some(4.0), "{part}");
+    // `--to 8s` has the sample that came a little later than after eight seconds.
+    let part = report(&["--from", "4s", "--to", "7950ms"]);
+    assert_eq!(seconds(&part), Some(4.0), "{part}");
     assert!(seconds(&whole) > seconds(&part));
     let failed = pipetop(&["replay", text(path), "--once", "--fail-if", "data-bound"]);
     assert_eq!(failed.status.code(), Some(3));

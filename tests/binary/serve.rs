@@ -258,7 +258,22 @@ fn serve_errors_have_one_line() {
             "cannot write no/folder/pipetop.prom: there is no folder no/folder",
             1,
         ),
-        ("2147483647".to_owned(), "no process with PID 2147483647", 1),
+        (
+            "2147483647 --web.listen-address 127.0.0.1:0".to_owned(),
+            "no process with PID 2147483647",
+            1,
+        ),
+        // An option that cannot be used is named before a job is looked for.
+        (
+            format!("2147483647 --web.listen-address {}", taken.0),
+            "in use",
+            1,
+        ),
+        (
+            "2147483647 --web.config.file no/web.yml".to_owned(),
+            "no/web.yml",
+            1,
+        ),
         (
             "--all --web.telemetry-path /report".to_owned(),
             "--web.telemetry-path",

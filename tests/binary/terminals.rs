@@ -178,6 +178,23 @@ fn a_light_theme_on_a_dark_terminal_is_a_warning() {
     }
 }
 
+#[test]
+fn an_answer_about_colours_that_comes_late_is_not_taken_for_keys() {
+    let nothing = tempfile::tempdir().expect("a temporary directory");
+    let nothing = nothing.path().as_os_str();
+    let arguments = ["--theme", "light", "--proc-root", "--sys-root"].map(OsStr::new);
+    let [theme, light, proc, sys] = arguments;
+    let mut session = Session::start(&[theme, light, proc, nothing, sys, nothing]);
+    // The screen opens only when pipetop no longer waits for the answer.
+    session.shows("the screen", |screen| screen.contains("LOOKING"));
+    // Some terminals end an answer with BEL.
+    let answer = colours("ffff/ffff/ffff", "0000/0000/0000");
+    session.press(&answer.replace("\u{1b}\\", "\u{7}"));
+    // As keys, the slash would begin a filter, and this would be a letter of it.
+    session.press("q");
+    assert!(session.ended().success());
+}
+
 /// A job that needs no files, on a device that every machine has.
 const COMPUTE: [&str; 5] = ["demo", "--preset", "compute", "--device", "sim"];
 

@@ -18,7 +18,7 @@ use crate::lab::workload::settings::{JobSettings, Load};
 use crate::launch::LoaderOverrides;
 use crate::options::PathArgs;
 use crate::setup::{
-    can_record, config, exists, has_screen, listen, no_screen, print, sampling, show,
+    can_record, config, exists, has_screen, listen, no_screen, prepared, print, sampling, show,
 };
 use crate::source::sampler::Options;
 use crate::ui::format::wrap;
@@ -52,10 +52,11 @@ pub(super) fn run(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, TrialE
     let config = config(&demo.watch, places)?;
     exists(places)?;
     can_record(&demo.watch)?;
+    let web = prepared(&demo.watch)?;
     settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
     let (mut running, options) = start(&settings, demo, places, &config)?;
     let job = launched(&places.proc_root, running.pid());
-    let shown = show(options, job, config, WANTED.to_owned(), &demo.watch);
+    let shown = show(options, job, config, WANTED.to_owned(), web, &demo.watch);
     match running.failure() {
         Some(error) => Err(error.into()),
         None => Ok(shown?),

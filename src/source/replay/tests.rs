@@ -163,6 +163,13 @@ fn a_window_begins_and_ends_within_its_times() {
         (tenths(105), tenths(204), 11..=20),
         (tenths(290), tenths(900), 29..=29),
     ] {
-        assert_eq!(super::window(&mut recording, from, to).unwrap(), numbers);
+        let late = Duration::ZERO;
+        let window = super::window(&mut recording, from, to, late);
+        assert_eq!(window.unwrap(), numbers);
+    }
+    let late = Duration::from_millis(100);
+    for (to, end) in [(tenths(198), 19), (tenths(199), 20), (tenths(200), 20)] {
+        let window = super::window(&mut recording, None, to, late);
+        assert_eq!(window.unwrap(), 0..=end);
     }
 }

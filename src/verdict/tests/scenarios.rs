@@ -323,6 +323,11 @@ struct Expected {
     /// Ids of facts or of missing signals that must be there.
     #[serde(default)]
     evidence: Vec<String>,
+    /// Ids of facts that must support the verdict, and of those that must speak against it.
+    #[serde(default)]
+    supporting: Vec<String>,
+    #[serde(default)]
+    against: Vec<String>,
     #[serde(default)]
     missing: Vec<String>,
     /// Ids of missing signals that must not be there.
@@ -857,6 +862,15 @@ fn check(path: &Path) {
             verdict.evidence.iter().any(|fact| fact.id == id),
             "no {id} in {about}"
         );
+    }
+    for (ids, supports) in [(&expected.supporting, true), (&expected.against, false)] {
+        let facts = &verdict.evidence;
+        let on_this_side = |id: &String| {
+            facts
+                .iter()
+                .any(|it| it.id == id && it.supports == supports)
+        };
+        assert!(ids.iter().all(on_this_side), "{about}");
     }
     let missing = |id: &String| verdict.missing.iter().any(|missing| missing.id == *id);
     assert!(expected.missing.iter().all(missing), "{about}");

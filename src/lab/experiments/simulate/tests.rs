@@ -170,7 +170,10 @@ fn nothing_is_known_where_no_batch_was_ready() {
     );
     let study = Study::of(&slow, 0, 1);
     assert_eq!(json(&study)["stall_share"], serde_json::Value::Null);
-    assert!(text(&study, true).contains("stalled          n/a"));
+    let page = text(&study, true);
+    assert!(page.contains("stalled          n/a"), "{page}");
+    let said = "over time        n/a  no batch was ready\n";
+    assert!(page.contains(said), "{page}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A study as a page of plain text, at most 80 columns wide.
 
 use super::{SimulationSettings, Study, WhatIf};
-use crate::units::{Share, counted, known, typed};
+use crate::units::{Share, UNKNOWN, counted, known, typed};
 
 /// Bars of eight heights, lowest first.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -50,8 +50,14 @@ pub fn text(study: &Study, ascii: bool) -> String {
     let of = if ready.is_some() { of } else { String::new() };
     let ready = known(ready.map(|ready| format!("{ready:.1}")));
     lines.push(entry("queue", &ready, &of));
-    let heights = spark(&study.ready_over_time(), capacity, ascii);
-    lines.push(format!("over time  {heights}"));
+    // Without a batch, the lowest bars would look like a trainer that takes each one at once.
+    lines.push(match first {
+        Some(_) => {
+            let heights = spark(&study.ready_over_time(), capacity, ascii);
+            format!("over time  {heights}")
+        }
+        None => entry("over time", UNKNOWN, "no batch was ready"),
+    });
     if settings.in_order && turns(stall, empty) {
         lines.push("           in order: ready batches wait for earlier ones".to_owned());
     }
