@@ -18,7 +18,6 @@ use crate::job::PipeEnd;
 use crate::sample::{ProcessSample, ThreadSample, Tier};
 use crate::source::file::{self, Failure, read_with};
 use crate::source::poll::only_waits;
-use crate::source::starters::MainThreadNow;
 use crate::units::{Bytes, Pid, ProcessKey, printable};
 pub use parse::Stat;
 use parse::{cpus_in_mask, io_counters, pids, schedstat};
@@ -37,6 +36,15 @@ pub struct ProcessReader {
     buffer: Vec<u8>,
     ticks_per_second: u64,
     page_size: u64,
+}
+
+/// What a process's main thread is seen to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct MainThreadNow {
+    /// Whether it only waits, as a launcher does; `None` if that cannot be seen.
+    pub(super) only_waits: Option<bool>,
+    /// Time on a CPU so far. `None` if it cannot be read.
+    pub(super) cpu: Option<Duration>,
 }
 
 impl ProcessReader {
@@ -89,11 +97,14 @@ impl ProcessReader {
     /// Returns what its main thread does now, as far as that can be seen.
     pub(super) fn main_thread_now(&mut self, pid: Pid) -> MainThreadNow {
         let runs = self.stat(pid).is_ok_and(|stat| stat.state == 'R');
-        let wchan = self.text(pid, "wchan");
-        let asleep = wchan.and_then(|wchan| only_waits(&wchan));
+        let only_waits = if runs {
+            Some(false)
+        } else {
+            self.text(pid, "wchan").and_then(|wchan| only_waits(&wchan))
+        };
         let times = self.text(pid, "schedstat");
         MainThreadNow {
-            only_waits: if runs { Some(false) } else { asleep },
+            only_waits,
             cpu: times.and_then(|times| Some(schedstat(&times)?.0)),
         }
     }

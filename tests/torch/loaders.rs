@@ -783,7 +783,7 @@ fn environments_in_fresh_processes() {
 /// The sleep between two looks for a file is no step.
 #[test]
 fn files_that_the_main_thread_looks_for_again_and_again() {
-    let polled = loader("polled_files", "torch").loads(150, 1, 0);
+    let polled = loader("polled_files", "torch").loads(80, 1, 0);
     Loader {
         said: ExpectedVerdict::RightOrUnknown(UNSEEN),
         ..polled

@@ -278,12 +278,16 @@ mod tests {
         calls.collect()
     }
 
-    /// What becomes of each of these after all were seen ten times in turns. A request ends with `?`.
+    /// Returns a stack, and whether it requests a batch: its text then ends with `?`.
+    fn parsed(text: &str) -> (Vec<Call>, bool) {
+        (stack(text.trim_end_matches('?')), text.ends_with('?'))
+    }
+
+    /// What becomes of each of these after all were seen ten times in turns.
     fn seen<const N: usize>(stacks: [&str; N]) -> [bool; N] {
         let mut preparation = Preparation::default();
         let mut poll = |text: &str| {
-            let requests = text.ends_with('?');
-            let stack = stack(text.trim_end_matches('?'));
+            let (stack, requests) = parsed(text);
             preparation
                 .poll(&stack, requests, false, |_, _| false)
                 .is_some()
@@ -328,8 +332,7 @@ mod tests {
         let mut preparation = Preparation::default();
         // The loops end before the instruction 4 of `m`, and anywhere in `u`.
         let mut poll = |text: &str| {
-            let requests = text.ends_with('?');
-            let stack = stack(text.trim_end_matches('?'));
+            let (stack, requests) = parsed(text);
             let loops = |depth: usize, before| match stack[depth].code {
                 code if code == usize::from(b'm') => before >= 4,
                 code => code == usize::from(b'u'),
@@ -352,8 +355,7 @@ mod tests {
     fn a_sleep_between_two_requests_may_be_a_wait() {
         let mut preparation = Preparation::default();
         let mut poll = |text: &str| {
-            let requests = text.ends_with('?');
-            let stack = stack(text.trim_end_matches('?'));
+            let (stack, requests) = parsed(text);
             preparation.poll(&stack, requests, false, |_, _| false)
         };
         for text in ["m0 t2 n0?", "m0 t4 n0?", "m0 t6 h0", "m0 t7 b0"] {
@@ -420,8 +422,7 @@ mod tests {
     fn what_was_taken_for_a_request_before_the_loader_was_known_is_none() {
         let mut preparation = Preparation::default();
         let mut poll = |text: &str, knows_loader: bool| {
-            let requests = text.ends_with('?');
-            let stack = stack(text.trim_end_matches('?'));
+            let (stack, requests) = parsed(text);
             preparation
                 .poll(&stack, requests, knows_loader, |_, _| false)
                 .is_some()
