@@ -42,11 +42,12 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
         && height >= usize::from(wanted(view, width) + EXTRA_HEADLINE_LINES);
     let mut lines = lines_within(view, width, height);
     let large = large_headline(view, width).filter(|_| tall);
+    let letters = large.is_some() && !view.config.ascii;
     let head = large.as_ref().map_or(1, |_| 1 + EXTRA_HEADLINE_LINES);
     if let Some(large) = large {
         lines.splice(..1, large);
     }
-    if let Some(paint) = view.verdict.and_then(bar) {
+    if let Some(paint) = view.verdict.and_then(bar).filter(|_| !letters) {
         let style = view.config.theme.style(paint).reversed();
         let head = lines.iter_mut().take(usize::from(head));
         head.for_each(|line| line.style = style);
@@ -54,7 +55,7 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     Content::new("verdict", &remark, lines)
 }
 
-/// Returns the colour of the bar behind the first line of a verdict, which draws the eye to it. `None` if there is no
+/// Returns the colour of the headline of a verdict, which draws the eye to it. `None` if there is no
 /// answer yet.
 fn bar(verdict: &Verdict) -> Option<Role> {
     let answered = !matches!(verdict.kind, Kind::WarmingUp | Kind::Unknown);
@@ -77,8 +78,8 @@ pub(super) fn extra_headline_lines(view: &View<'_>, width: u16) -> u16 {
     large_headline(view, width).map_or(0, |_| EXTRA_HEADLINE_LINES)
 }
 
-/// Draws the kind in large letters, and beside it the number, the cause and the certainty. In ASCII, draws a bar of the
-/// same height instead. `None` if there is no room beside the letters.
+/// Draws the kind in large letters of its colour, and beside it the number, the cause and the certainty. In ASCII, draws a
+/// bar of the same height instead. `None` if there is no room beside the letters.
 fn large_headline(view: &View<'_>, width: u16) -> Option<Vec<Line<'static>>> {
     if view.config.ascii {
         return Some(vec![
@@ -109,10 +110,11 @@ fn large_headline(view: &View<'_>, width: u16) -> Option<Vec<Line<'static>>> {
     let letters = large::lines(kind.words())?;
     let longest = beside.iter().map(|text| format::width(text)).max()?;
     let fits = letters[0].chars().count() + 3 + longest <= usize::from(width);
+    let words = view.verdict.and_then(bar).unwrap_or(Role::Text);
     let lines = letters.iter().zip(beside).map(|(letters, text)| {
         let mut row = view.row(width);
         row.space(1).text(paint, letters).space(1);
-        row.bold(Role::Text, &text);
+        row.bold(words, &text);
         row.line()
     });
     fits.then(|| lines.collect())

@@ -1202,7 +1202,7 @@ fn the_verdict_has_the_colour_of_its_cause_on_every_panel() {
 }
 
 #[test]
-fn only_an_answer_is_drawn_on_a_bar() {
+fn an_answer_is_drawn_on_a_bar_or_in_large_letters() {
     let reversed = |scene: &Scene, width, height| {
         let terminal = screen(scene, width, height);
         let buffer = terminal.backend().buffer();
@@ -1217,11 +1217,16 @@ fn only_an_answer_is_drawn_on_a_bar() {
             .collect::<Vec<_>>()
     };
     let mut scene = starved();
-    assert_eq!(reversed(&scene, 120, 40), [116, 116, 116]);
     assert_eq!(reversed(&scene, 80, 24), [78]);
+    assert_eq!(reversed(&scene, 120, 40), [0_usize; 0]);
+    let letters = colour_of(&screen(&scene, 120, 40), "█  █");
+    assert_eq!(letters, colour_of(&screen(&scene, 120, 40), "DATA-BOUND"));
+    scene.config.ascii = true;
+    assert_eq!(reversed(&scene, 120, 40), [116, 116, 116]);
     let verdict = scene.verdict.as_mut().expect("starved");
     verdict.kind = Kind::Unknown;
     assert_eq!(reversed(&scene, 120, 40), [0_usize; 0]);
+    assert_eq!(reversed(&scene, 80, 24), [0_usize; 0]);
 }
 
 #[test]

@@ -1,33 +1,33 @@
 //! A word in letters three lines high, to be read from afar: half a cell is a pixel.
 
-/// Each letter with its four rows of pixels.
-const LETTERS: [(char, [&str; 4]); 21] = [
-    ('A', [" # ", "# #", "###", "# #"]),
-    ('B', ["###", "###", "# #", "###"]),
-    ('C', ["###", "#  ", "#  ", "###"]),
-    ('D', ["## ", "# #", "# #", "## "]),
-    ('E', ["###", "## ", "#  ", "###"]),
-    ('G', ["####", "#   ", "#  #", "####"]),
-    ('H', ["# #", "###", "# #", "# #"]),
-    ('I', ["#", "#", "#", "#"]),
-    ('K', ["# #", "## ", "## ", "# #"]),
-    ('L', ["#  ", "#  ", "#  ", "###"]),
-    ('M', ["#   #", "## ##", "# # #", "#   #"]),
-    ('N', ["#  #", "## #", "# ##", "#  #"]),
-    ('O', ["###", "# #", "# #", "###"]),
-    ('P', ["###", "# #", "###", "#  "]),
-    ('R', ["## ", "# #", "## ", "# #"]),
-    ('S', ["###", "#  ", " ##", "###"]),
-    ('T', ["###", " # ", " # ", " # "]),
-    ('U', ["# #", "# #", "# #", "###"]),
-    ('W', ["#   #", "# # #", "## ##", "#   #"]),
-    ('-', ["  ", "##", "  ", "  "]),
-    (' ', ["  ", "  ", "  ", "  "]),
+/// Each letter with its five rows of pixels.
+const LETTERS: [(char, [&str; 5]); 21] = [
+    ('A', [" # ", "# #", "###", "# #", "# #"]),
+    ('B', ["## ", "# #", "## ", "# #", "## "]),
+    ('C', ["###", "#  ", "#  ", "#  ", "###"]),
+    ('D', ["## ", "# #", "# #", "# #", "## "]),
+    ('E', ["###", "#  ", "## ", "#  ", "###"]),
+    ('G', ["####", "#   ", "# ##", "#  #", "####"]),
+    ('H', ["# #", "# #", "###", "# #", "# #"]),
+    ('I', ["#", "#", "#", "#", "#"]),
+    ('K', ["# #", "# #", "## ", "# #", "# #"]),
+    ('L', ["#  ", "#  ", "#  ", "#  ", "###"]),
+    ('M', ["#   #", "## ##", "# # #", "#   #", "#   #"]),
+    ('N', ["#  #", "## #", "# ##", "#  #", "#  #"]),
+    ('O', ["###", "# #", "# #", "# #", "###"]),
+    ('P', ["###", "# #", "###", "#  ", "#  "]),
+    ('R', ["###", "# #", "## ", "# #", "# #"]),
+    ('S', ["###", "#  ", "###", "  #", "###"]),
+    ('T', ["###", " # ", " # ", " # ", " # "]),
+    ('U', ["# #", "# #", "# #", "# #", "###"]),
+    ('W', ["#   #", "#   #", "# # #", "## ##", "#   #"]),
+    ('-', ["  ", "  ", "##", "  ", "  "]),
+    (' ', ["  ", "  ", "  ", "  ", "  "]),
 ];
 
-/// Returns the word with a blank row of half a cell above and below it. `None` if a letter is missing.
+/// Returns the word with a blank row of half a cell above it. `None` if a letter is missing.
 pub(super) fn lines(word: &str) -> Option<[String; 3]> {
-    // From the blank row above to the one below.
+    // From the blank row above.
     let mut rows: [String; 6] = Default::default();
     for letter in word.chars() {
         let (_, pixels) = LETTERS.iter().find(|(other, _)| *other == letter)?;
@@ -75,12 +75,12 @@ mod tests {
             assert!(lines(kind.words()).is_some(), "{}", kind.words());
         }
         let widths = LETTERS.iter().map(|(_, rows)| rows.map(str::len));
-        assert!(widths.into_iter().all(|rows| rows == [rows[0]; 4]));
+        assert!(widths.into_iter().all(|rows| rows == [rows[0]; 5]));
     }
 
     #[test]
     fn a_pixel_is_half_a_cell() {
-        let expected = ["▄▄▄ ▄▄▄  ", "█▄█  █  ▀▀", "▀    ▀    "];
+        let expected = ["▄▄▄ ▄▄▄  ", "█▄█  █  ▄▄", "█    █    "];
         let [above, middle, below] = lines("PT-").unwrap();
         assert_eq!(
             [above.trim_end(), middle.trim_end(), below.trim_end()],
