@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::blocked::Blocked;
 use super::paced::{Paced, odd_pause};
+use crate::loaders::FULL_QUEUE;
 use crate::source::python::{MainStack, Stacks, TrainerCandidate};
 
 /// Mean time between two polls of the other threads, or more if they take long.
@@ -30,6 +31,8 @@ pub(super) struct TrainerThread {
     main_sleeps: u32,
     /// How often it was seen doing anything else.
     main_runs: u32,
+    /// Whether its last stack showed it waiting for another thread, but not for room in a queue.
+    main_waits: bool,
     /// The candidate, and how often it was seen to train and with a loader.
     seen: Option<(TrainerCandidate, u32, u32)>,
 }
@@ -61,6 +64,7 @@ impl TrainerThread {
 
     fn main(&mut self, stack: &MainStack, blocked: Blocked) {
         self.main_trains |= stack.trains;
+        self.main_waits = stack.for_thread && stack.not_data != Some(FULL_QUEUE);
         if stack.joins || blocked == Blocked::Timer {
             self.main_sleeps = self.main_sleeps.saturating_add(1);
         } else {
@@ -69,7 +73,8 @@ impl TrainerThread {
     }
 
     /// Records the threads that were seen to train or with a loader. If more than one does, none of them is taken for
-    /// the trainer.
+    /// the trainer. A main thread that takes batches and waits while another one trains lets it do a step at a time, for
+    /// example in a pool: it is the main thread that waits for data.
     fn count(
         &mut self,
         trainers: &[TrainerCandidate],
@@ -81,7 +86,8 @@ impl TrainerThread {
             self.seen = None;
             return None;
         }
-        let trained = trained + u32::from(one.trains);
+        let for_main = main_takes && self.main_waits;
+        let trained = trained + u32::from(one.trains && !for_main);
         let took = if one.hands_on { 0 } else { took + 1 };
         self.seen = Some((*one, trained, took));
         let main_rests = !main_takes && HARDLY * self.main_runs <= self.main_sleeps;
@@ -150,6 +156,33 @@ mod tests {
             let found = (0..100).any(|_| trainer.count(&[candidate], true).is_some());
             assert_eq!(found, trains);
         }
+    }
+
+    #[test]
+    fn a_thread_that_makes_a_step_while_the_main_thread_waits_for_it_is_no_trainer() {
+        let found = |not_data, takes| {
+            let mut trainer = TrainerThread::default();
+            let candidate = TrainerCandidate {
+                state: 4096,
+                thread: Pid(7),
+                trains: true,
+                hands_on: false,
+            };
+            let waits = MainStack {
+                for_thread: true,
+                not_data,
+                ..MainStack::default()
+            };
+            (0..100).any(|_| {
+                trainer.main(&waits, Blocked::Lock);
+                trainer.count(&[candidate], takes).is_some()
+            })
+        };
+        assert!(!found(None, true));
+        // It waits for room in the queue of a thread that trains.
+        assert!(found(Some(FULL_QUEUE), true));
+        // It waits for a training function to end.
+        assert!(found(None, false));
     }
 
     #[test]
