@@ -99,11 +99,15 @@ impl Process {
         self.command.contains("multiprocessing.resource_tracker")
     }
 
-    /// Whether `multiprocessing` started it as a fresh interpreter, or it is a fork server or a process that one
-    /// forked.
+    /// Whether `multiprocessing` or joblib's loky started it as a fresh interpreter, or it is a fork server or a process
+    /// that one forked.
     pub(crate) fn is_fresh_child(&self) -> bool {
-        self.command.contains("multiprocessing.spawn")
-            || self.command.contains("multiprocessing.forkserver")
+        let starts = [
+            "multiprocessing.spawn",
+            "multiprocessing.forkserver",
+            "loky.backend.popen_loky",
+        ];
+        starts.iter().any(|start| self.command.contains(start))
     }
 
     /// Whether it may be a part of what started it, and not a rank: a fresh interpreter without GPU and workers.

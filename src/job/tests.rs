@@ -319,6 +319,19 @@ fn several_jobs_are_listed_with_the_most_workers_first() {
 
 const SPAWNED: &str = "python3 -c from multiprocessing.spawn import spawn_main; spawn_main(5, 6)";
 
+#[test]
+fn processes_that_joblib_starts_are_fresh_children() {
+    let child = |command: &str| Process {
+        command: command.to_owned(),
+        ..Process::default()
+    };
+    let worker = "python3 -m joblib.externals.loky.backend.popen_loky_posix --process-name LokyProcess-1 --pipe 14";
+    assert!(child(worker).is_fresh_child());
+    assert!(child(SPAWNED).is_fresh_child());
+    let tracker = "python3 -B -c from joblib.externals.loky.backend.resource_tracker import main; main(3, False)";
+    assert!(!child(tracker).is_fresh_child());
+}
+
 fn with_framework(process: Process) -> Process {
     Process {
         framework: Some(true),
