@@ -19,6 +19,7 @@ mod tally;
 mod time_on_data;
 mod used;
 mod whole;
+mod worker;
 
 #[cfg(test)]
 mod tests;
@@ -28,12 +29,10 @@ pub use gpu::CounterRates;
 pub use gpu::GpuRates;
 pub use sequential::Bounds;
 pub use used::Used;
+pub use worker::{LoadRates, WorkerRates};
 
 use crate::model::Overlap;
-use crate::sample::{
-    BatchLoad, LoaderKind, LoaderSettings, OtherProgram, QueueSource, Run, Tier, UnderWay,
-    WorkerNow,
-};
+use crate::sample::{LoaderKind, LoaderSettings, OtherProgram, QueueSource, Run, Tier};
 use crate::units::{Bytes, BytesPerSecond, ProcessKey, Share};
 
 /// Rates of the time between an older and a newer sample.
@@ -162,6 +161,8 @@ pub struct RankRates {
     /// Share of the time in which nothing of its process ran: the main thread was asleep outside the loader, neither in
     /// a timer nor in a wait that has a name, and no other thread was on a CPU. `None` if that is not known.
     pub blocked: Option<Share>,
+    /// Share of the polls whose last stack showed a model or its training. `None` without polls.
+    pub computing: Option<Share>,
     /// Shares of the time: main thread on a CPU (as a share of one core), and runnable but not running.
     pub main_cpu: Option<Share>,
     pub main_run_delay: Option<Share>,
@@ -300,60 +301,6 @@ pub struct QueueRates {
     /// The same share, if the queue counts as empty while it could not be polled between two epochs.
     pub empty_at_most: Share,
     pub source: QueueSource,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct WorkerRates {
-    pub key: ProcessKey,
-    pub id: u32,
-    /// The worker is a thread of the trainer, not a process.
-    pub thread: bool,
-    pub now: WorkerNow,
-    /// CPU time of the process in cores: may exceed 1 with threads.
-    pub cpu: Option<f64>,
-    /// Share of the time with its main thread on a CPU.
-    pub main_cpu: Option<Share>,
-    /// Share of the time runnable but not running.
-    pub run_delay: Option<Share>,
-    /// Share of the time neither waiting for an index nor stopped. `None` if it was stopped for most of the time.
-    pub busy: Option<Share>,
-    /// Share of the time stopped.
-    pub stopped: Option<Share>,
-    /// Shares of the time: blocked on a disk, on the network, on handing over a batch, asleep otherwise.
-    pub disk: Option<Share>,
-    pub network: Option<Share>,
-    pub handover: Option<Share>,
-    pub asleep: Option<Share>,
-    /// Share of the time blocked on a disk or the network in calls that open, list or query files.
-    pub about_files: Option<Share>,
-    /// Share of the time in which a command that the worker waits for is on a CPU, or runnable.
-    pub commands: Option<Share>,
-    /// Part of `asleep`: on a lock or a queue that processes share.
-    pub locked: Option<Share>,
-    /// From block devices, and by read calls from anywhere.
-    pub read: Option<BytesPerSecond>,
-    pub rchar: Option<BytesPerSecond>,
-    /// Bytes written to block devices.
-    pub write: Option<BytesPerSecond>,
-    pub major_faults_per_s: Option<f64>,
-    pub batches_per_s: Option<f64>,
-    /// Busy time per batch, in milliseconds.
-    pub load_ms: Option<f64>,
-    pub cpus_allowed: Option<u32>,
-    pub activity: Vec<Activity>,
-    /// Its batches one by one. `None` if it cannot be seen which of them is being made.
-    pub loads: Option<LoadRates>,
-}
-
-/// Single batches of a worker, if polls can tell them apart.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LoadRates {
-    /// The newest batches of known time, newest first. In the rates of the verdict's window, also those from before it.
-    pub last: Vec<BatchLoad>,
-    /// Lower bound of the number of batches in this time that were too short for polls to time them.
-    pub short: u64,
-    /// The batch that it is making now. `None` while it waits for its next.
-    pub under_way: Option<UnderWay>,
 }
 
 /// Shares of the time in which the main thread waits for Python's lock.

@@ -515,6 +515,7 @@ fn any_tally(mut next: impl FnMut() -> u64) -> MainTally {
         starting: next(),
         network: next(),
         blocked: next(),
+        computing: next(),
         delayed: next(),
         delayed_in_loader: next(),
         delay: Duration::from_nanos(next()),
@@ -617,6 +618,8 @@ fn worker_tally(mut next: impl FnMut() -> u64) -> WorkerTally {
         commands: next(),
         stopped: next(),
         locked: next(),
+        trains: next(),
+        infers: next(),
         now: WorkerNow::Cpu,
     }
 }

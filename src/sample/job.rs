@@ -222,6 +222,9 @@ pub struct MainTally {
     /// accelerator.
     #[serde(default)]
     pub blocked: u64,
+    /// Polls whose last stack showed a model or its training.
+    #[serde(default)]
+    pub computing: u64,
     /// Polls that began well after they were due because no CPU was free, and those of them in the loader.
     #[serde(default)]
     pub delayed: u64,
@@ -237,7 +240,7 @@ pub struct MainTally {
     pub ready: Option<ReadyTally>,
 }
 
-counts!(MainTally: polls, observed, waiting, receiving, loading, running, other, disk, stopped, in_generator, preparing, dispatched, pinning, starting, network, blocked, delayed, delayed_in_loader, delay);
+counts!(MainTally: polls, observed, waiting, receiving, loading, running, other, disk, stopped, in_generator, preparing, dispatched, pinning, starting, network, blocked, computing, delayed, delayed_in_loader, delay);
 
 impl MainTally {
     /// Returns the polls in the loader.

@@ -101,11 +101,16 @@ pub struct WorkerTally {
     /// Stopped by a signal or a debugger, or frozen.
     #[serde(default)]
     pub stopped: u64,
+    /// While it has a batch to make: its last stack showed it training a model, or else running one.
+    #[serde(default)]
+    pub trains: u64,
+    #[serde(default)]
+    pub infers: u64,
     /// What it was doing at the last poll.
     pub now: WorkerNow,
 }
 
-counts!(WorkerTally: polls, idle, cpu, disk, network, handover, other, about_files, commands, locked, stopped);
+counts!(WorkerTally: polls, idle, cpu, disk, network, handover, other, about_files, commands, locked, stopped, trains, infers);
 
 impl WorkerTally {
     /// Returns the sum of both; `now` is that of `more`.
@@ -123,6 +128,8 @@ impl WorkerTally {
             commands: self.commands.saturating_add(more.commands),
             locked: self.locked.saturating_add(more.locked),
             stopped: self.stopped.saturating_add(more.stopped),
+            trains: self.trains.saturating_add(more.trains),
+            infers: self.infers.saturating_add(more.infers),
             now: more.now,
         }
     }

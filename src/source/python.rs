@@ -22,6 +22,7 @@ mod iterator;
 mod layout;
 mod main_stack;
 mod memory;
+mod model_use;
 mod naming;
 mod opcode_tables;
 mod opcodes;
@@ -55,7 +56,8 @@ pub use self::iterator::{IteratorState, LoaderIterator};
 use self::layout::Layout;
 pub use self::main_stack::{Asks, AsleepIn, MainStack, ThreadContext};
 use self::memory::Memory;
-use self::naming::{CodeLocation, activity, worker_frame, worker_phase};
+pub use self::model_use::ModelUse;
+use self::naming::{CodeLocation, activity, process_frame, worker_frame, worker_phase};
 pub use self::naming::{InLoader, WorkerPhase};
 use self::preparation::Preparation;
 pub use self::preparation::Preparing;
@@ -77,6 +79,7 @@ const MAX_THREADS: u64 = 4096;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkerStack {
     pub phase: WorkerPhase,
+    pub model: ModelUse,
     /// Whether it has started and is not in the loop of PyTorch's workers.
     pub elsewhere: bool,
     pub worker_id: Option<u32>,
@@ -204,10 +207,12 @@ impl Stacks {
             stack.in_loop = self.worker_loop;
         }
         stack.phase = worker_phase(&places, stack.batch.is_some());
+        // A forked worker still has its trainer's frames around its own.
+        let own = process_frame(&places).unwrap_or(frames.len());
+        stack.model = ModelUse::of(&frames[..own]);
         stack.elsewhere = worker_frame(&places).is_none() && stack.phase != WorkerPhase::Starting;
         stack.function = match stack.phase {
             WorkerPhase::Idle | WorkerPhase::Handover => None,
-            // A forked worker still has its trainer's frames around its own.
             _ => activity(within(&places, worker_frame(&places))),
         };
         Ok(stack)

@@ -13,7 +13,7 @@ use super::rules::{Cause, cause};
 use super::standstill::Standstill;
 use super::waits::{
     Waits, anywhere, idles, is_unclear, nothing_runs, unclassified_cpu, unclear, unseen,
-    was_stopped,
+    was_stopped, workers_compute,
 };
 use super::what_if::what_if;
 use super::workers::{headspace, workers};
@@ -193,8 +193,8 @@ fn judged(
         verdict.wait = None;
         return verdict;
     };
-    if let Some(idle) = idles(context) {
-        let mut verdict = unknown(context, progress, missing, Some(idle));
+    if let Some(unknown_waits) = idles(context).or_else(|| workers_compute(context)) {
+        let mut verdict = unknown(context, progress, missing, Some(unknown_waits));
         verdict.wait = None;
         return verdict;
     }

@@ -8,7 +8,7 @@ use super::context::Context;
 use super::device::starved_in_backward;
 use super::level::{HIGH, MODERATE, SLIGHT};
 use crate::model::Progress;
-use crate::model::rates::{Estimate, RankRates};
+use crate::model::rates::{Estimate, LoaderRates, RankRates, WorkerRates};
 use crate::sample::{CELLS, LoaderKind, Tier};
 use crate::units::Share;
 
@@ -129,6 +129,39 @@ pub(super) fn idles(context: &Context<'_>) -> Option<Missing> {
 /// Whether the main thread's event loop mostly waits for the next cell of a notebook.
 pub(super) fn is_notebook(rank: &RankRates) -> bool {
     2.0 * rank.time_not_for_data(CELLS).0 >= rank.idle().0
+}
+
+/// Minimum share of their busy time in which workers train or run a model, if they make the steps and not batches.
+const WORKERS_TRAIN: f64 = 0.1;
+const WORKERS_INFER: f64 = 0.5;
+/// Maximum share of the time in which stacks show a model to a main thread that leaves the steps to its workers.
+const LEAVES_STEPS: f64 = 0.01;
+
+/// Returns the missing signal if workers of the program's own train, or run a model that the main thread does not run: what
+/// it waits for may then be steps and not batches, as in an evolution strategy or of a parameter server.
+pub(super) fn workers_compute(context: &Context<'_>) -> Option<Missing> {
+    context.wait().filter(|wait| wait.share.0 >= SLIGHT)?;
+    let own =
+        |loader: &&LoaderRates| matches!(loader.kind, LoaderKind::Other | LoaderKind::Processes);
+    let workers = &context.loader.filter(own)?.workers;
+    let sum = |of: fn(&WorkerRates) -> Option<Share>| {
+        let all = workers.iter().filter_map(|worker| Some(of(worker)?.0));
+        all.sum::<f64>()
+    };
+    let busy = sum(|worker| worker.busy);
+    let [trains, infers] = [sum(|worker| worker.trains), sum(|worker| worker.infers)];
+    let leaves = (context.rank.computing).is_some_and(|computing| computing.0 < LEAVES_STEPS);
+    let what = if busy > 0.0 && trains >= WORKERS_TRAIN * busy {
+        "train"
+    } else if busy > 0.0 && trains + infers >= WORKERS_INFER * busy && leaves {
+        "run a model"
+    } else {
+        return None;
+    };
+    let why = format!(
+        "the workers {what}: whether the main thread waits for data or for steps is unknown"
+    );
+    Some(Missing::new(DATA_WAITS, why, LET_IT_REPORT))
 }
 
 /// Returns the missing signal if the trainer was stopped for much of the time, and runs again.

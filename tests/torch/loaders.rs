@@ -880,6 +880,30 @@ fn training_in_a_thread() {
         .check();
 }
 
+#[test]
+fn steps_in_a_pool_of_threads() {
+    let steps = loader("steps_in_a_pool", "torch").loads(40, 1, 0);
+    Loader {
+        // It computes.
+        share: Share::Half,
+        ..steps.right_or_unknown()
+    }
+    .check();
+}
+
+/// The main thread waits for results, but these are no batches.
+#[test]
+fn processes_that_evaluate_a_model() {
+    let evaluates = loader("evolution_strategy", "torch").loads(100, 50, 1);
+    Loader {
+        // They compute.
+        share: Share::Half,
+        said: ExpectedVerdict::Unknown("waits for data"),
+        ..evaluates
+    }
+    .check();
+}
+
 /// The main thread waits for the loader whenever the queue has room, even if the thread that trains never waits.
 #[test]
 fn training_in_a_thread_that_the_main_thread_feeds() {

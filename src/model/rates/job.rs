@@ -176,6 +176,7 @@ fn rank(
         disk: polls(|main| main.disk),
         stopped,
         blocked: blocked(polls(|main| main.blocked), usage),
+        computing: polls(|main| main.computing),
         main_cpu: usage.main_cpu,
         main_run_delay: usage.run_delay,
         io: io(usage),

@@ -11,7 +11,7 @@ use crate::model::{between, rates_of};
 use crate::sample::{
     BatchClock, BatchCount, COPIES, EVENTS, GpuProcess, GpuSample, GpuUser, IoSample, LoaderKind,
     LoaderSample, MainTally, ProcessPlace, RankSample, ReadyTally, SYNCHRONIZE, Sample, UsedBy,
-    Wait, WorkerTally,
+    Wait, WorkerNow, WorkerTally,
 };
 use crate::units::Pid;
 

@@ -40,6 +40,8 @@ pub(super) struct Beat {
     pub(super) pinning: bool,
     /// Blocked on a network.
     pub(super) network: bool,
+    /// The last stack showed a model or its training.
+    pub(super) computing: bool,
     /// How long after it was due the poll began.
     pub(super) delay: Duration,
 }
@@ -229,6 +231,7 @@ impl Beats {
                 &mut tally.network,
                 seen.doing == Doing::Loading && seen.network,
             ),
+            (&mut tally.computing, seen.computing),
             (&mut tally.delayed, delayed),
             (
                 &mut tally.delayed_in_loader,
@@ -285,6 +288,7 @@ mod tests {
 
     fn seen(doing: Doing, thread: ThreadState) -> Beat {
         Beat {
+            computing: false,
             doing,
             thread,
             for_gil: false,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::paced::Paced;
 use super::thread_numbers::ThreadNumbers;
 use super::thread_view::ThreadView;
-use super::worker_view::count;
+use super::worker_view::{count, count_model};
 use super::{SLOTS, WorkerSeen, count_activity};
 use crate::source::python::{Does, OtherThread, Stacks};
 use crate::units::Pid;
@@ -88,9 +88,10 @@ impl LoaderThreads {
         match &other.does {
             Does::Waits => return,
             Does::Idle => count(&mut seen.tally, poll.blocked, true),
-            Does::Works(function) => {
+            Does::Works { function, model } => {
                 thread.loads = true;
                 count(&mut seen.tally, poll.blocked, false);
+                count_model(&mut seen.tally, *model);
                 if let Some(function) = function {
                     count_activity(&mut seen.activity, function.clone());
                 }

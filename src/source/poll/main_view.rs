@@ -172,6 +172,7 @@ impl MainView {
             dispatched: self.fed.last.dispatched,
             pinning: self.is_at_pin_thread(poll) == Some(true),
             network: poll.blocked == Blocked::Network,
+            computing: self.fed.last.trains || self.fed.last.layer,
             delay,
         };
         self.beats.count(now, beat);

@@ -12,7 +12,7 @@ use super::waits_on::{WaitSearch, waits_on};
 use super::{SLOTS, WorkerSeen, count_activity};
 use crate::sample::{PollTrace, WorkerNow, WorkerTally};
 use crate::source::clock::Clock;
-use crate::source::python::{Stacks, WorkerLoop, WorkerPhase};
+use crate::source::python::{ModelUse, Stacks, WorkerLoop, WorkerPhase};
 use crate::units::ProcessKey;
 
 /// Shortest time between two stacks of any workers: limits their part of the budget.
@@ -32,6 +32,7 @@ pub(super) struct WorkerView {
     python: PythonView,
     stack_at: Option<Duration>,
     phase: WorkerPhase,
+    model: ModelUse,
     /// Whether it was idle when a stack was last read, for each state that it was blocked in. Polls without a stack
     /// count by this: stacks are too rare to be the only polls that count, and a worker without work may sleep in the
     /// same way all the time.
@@ -63,6 +64,7 @@ impl WorkerView {
             python,
             stack_at: None,
             phase: WorkerPhase::default(),
+            model: ModelUse::default(),
             last_idle: Vec::new(),
             index_fd: None,
             in_loop: None,
@@ -151,6 +153,9 @@ impl WorkerView {
             self.waits_on.held_up_by(now, poll.blocked, search)
         };
         count(&mut self.seen.tally, blocked, idle);
+        if !idle {
+            count_model(&mut self.seen.tally, self.model);
+        }
         self.seen.tally.locked += u64::from(locked);
         let command = blocked == Blocked::Running && self.waits_on.command(poll.blocked).is_some();
         self.seen.tally.commands += u64::from(command && !idle);
@@ -240,7 +245,7 @@ impl WorkerView {
             return;
         };
         self.stack_at = Some(now);
-        self.phase = stack.phase;
+        (self.phase, self.model) = (stack.phase, stack.model);
         self.in_loop = stack.in_loop;
         self.seen.elsewhere = stack.elsewhere;
         if self.in_loop.is_some() {
@@ -273,6 +278,14 @@ fn reads_work(blocked: Blocked, in_loop: bool, elsewhere: bool) -> Option<bool> 
         Blocked::PipeRead => in_loop.then_some(false),
         Blocked::Lock if elsewhere => None,
         _ => Some(false),
+    }
+}
+
+pub(super) fn count_model(tally: &mut WorkerTally, model: ModelUse) {
+    match model {
+        ModelUse::Nothing => {}
+        ModelUse::Infers => tally.infers += 1,
+        ModelUse::Trains => tally.trains += 1,
     }
 }
 

@@ -167,6 +167,13 @@ pub(super) fn worker_frame(places: &[&CodeLocation]) -> Option<usize> {
         .position(|place| place.function() == "_worker_loop" && place.is_in(WORKER))
 }
 
+/// Returns the index of the frame in which a process of `multiprocessing` starts its function.
+pub(super) fn process_frame(places: &[&CodeLocation]) -> Option<usize> {
+    places
+        .iter()
+        .position(|place| place.function() == "run" && place.is_in(&["multiprocessing/process.py"]))
+}
+
 /// Returns what a worker does. `has_index`: the loop holds the number of a batch.
 pub(super) fn worker_phase(places: &[&CodeLocation], has_index: bool) -> WorkerPhase {
     let Some(worker) = worker_frame(places) else {
@@ -186,11 +193,8 @@ pub(super) fn worker_phase(places: &[&CodeLocation], has_index: bool) -> WorkerP
 /// Returns what a worker outside PyTorch's loader does. The function that such a process runs takes work from a queue,
 /// and the functions that it calls do the work.
 fn phase_elsewhere(places: &[&CodeLocation]) -> WorkerPhase {
-    let mut each = places.iter();
     // A forked worker still has its trainer's frames around its own, and these may be of an import.
-    let run =
-        each.position(|it| it.function() == "run" && it.is_in(&["multiprocessing/process.py"]));
-    let Some(run) = run else {
+    let Some(run) = process_frame(places) else {
         let starts = |it: &&CodeLocation| {
             it.is_in(&["multiprocessing/spawn.py"]) || it.file.starts_with(IMPORTS)
         };

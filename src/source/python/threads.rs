@@ -9,6 +9,7 @@ use super::frame::Frame;
 use super::frames::Walker;
 use super::instance::Attributes;
 use super::memory::Memory;
+use super::model_use::ModelUse;
 use super::naming::{CodeLocation, activity, loader_frame};
 use super::queues::{OtherStack, Queues};
 use super::reach::{CELL, Reach};
@@ -43,8 +44,11 @@ pub enum Does {
     Idle,
     /// Waits for another thread; it is not known whether for room or for work.
     Waits,
-    /// Runs this function; `None` if no function on its stack is specific.
-    Works(Option<String>),
+    Works {
+        /// What it runs; `None` if no function on its stack is specific.
+        function: Option<String>,
+        model: ModelUse,
+    },
 }
 
 /// A thread other than the main one that may be the trainer.
@@ -253,7 +257,10 @@ fn does(memory: &Memory, frames: &[Frame], queues: &BTreeSet<usize>) -> Does {
     if meaning.waits || meaning.hands_over {
         return Does::Waits;
     }
-    Does::Works(activity(&places_of(frames)))
+    Does::Works {
+        function: activity(&places_of(frames)),
+        model: ModelUse::of(frames),
+    }
 }
 
 fn places_of(frames: &[Frame]) -> Vec<&CodeLocation> {

@@ -127,6 +127,8 @@ struct Rank {
     activity: Vec<Seen>,
     /// Share of the polls whose stack names a function; absent = all but those in waits.
     named: Option<f64>,
+    /// Share of the time in which stacks show a model or its training; absent = not known.
+    computing: Option<f64>,
     /// What the main thread waits for other than batches, as shares of the time.
     #[serde(default)]
     not_data: Vec<Seen>,
@@ -295,6 +297,11 @@ struct Worker {
     /// Part of `asleep`: on a lock that processes share.
     #[serde(default)]
     locked: f64,
+    /// Shares in which it trains a model, or runs one.
+    #[serde(default)]
+    trains: f64,
+    #[serde(default)]
+    infers: f64,
     /// Page faults per second that had to wait for a read.
     major_faults: Option<f64>,
     /// Bytes per second from block devices, and by read calls.
@@ -409,6 +416,8 @@ fn workers(workers: &[Worker]) -> Vec<WorkerRates> {
             about_files: Some(Share(worker.about_files)),
             commands: Some(Share(worker.commands)),
             locked: Some(Share(worker.locked)),
+            trains: Some(Share(worker.trains)),
+            infers: Some(Share(worker.infers)),
             read: worker.read.map(BytesPerSecond),
             rchar: worker.rchar.map(BytesPerSecond),
             write: None,
@@ -547,6 +556,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         polled: Some(Share::ONE),
         stopped: rank.stopped.map(Share),
         blocked: rank.blocked.map(Share),
+        computing: rank.computing.map(Share),
         main_cpu: Some(Share(rank.main_cpu)),
         main_run_delay: rank.run_delay.map(Share),
         io: None,

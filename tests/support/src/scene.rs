@@ -563,6 +563,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         polled: Some(Share::ONE),
         stopped: Some(Share::ZERO),
         blocked: None,
+        computing: None,
         main_cpu: Some(lost.complement()),
         main_run_delay: Some(Share(0.01)),
         io: Some(IoRates {
@@ -645,6 +646,8 @@ fn worker(pace: Pace, rank: u32, id: u32) -> WorkerRates {
         about_files: Some(Share::ZERO),
         commands: Some(Share::ZERO),
         locked: Some(Share::ZERO),
+        trains: Some(Share::ZERO),
+        infers: Some(Share::ZERO),
         read: Some(BytesPerSecond(212e6 / f64::from(pace.workers.max(1)))),
         rchar: Some(BytesPerSecond(2.112e9 / f64::from(pace.workers.max(1)))),
         write: Some(BytesPerSecond(0.0)),
