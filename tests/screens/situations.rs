@@ -1689,7 +1689,7 @@ fn the_columns_that_were_chosen_in_their_order() {
     let mut scene = starved();
     scene.config = with("columns = [\"in\", \"load\", \"pid\"]");
     in_sizes("columns", &scene, &[(120, 40)]);
-    scene.config = with("columns = []");
+    scene.config = with("columns = [\"pid\"]");
     let terminal = screen(&scene, 120, 40);
     assert!(!terminal.backend().to_string().contains("delay"));
     find(&terminal, "▸ 0  ");
@@ -1702,7 +1702,8 @@ fn remapped() -> Config {
         let name = name.as_str().expect("a name").to_owned();
         let mut names = ('A'..='Z').chain('0'..='9');
         let key = names.nth(place).expect("few");
-        format!("{name} = [\"alt-{key}\", \"ctrl-{key}\"]\n")
+        let other = ('\u{100}'..).nth(place).expect("many");
+        format!("{name} = [\"alt-{key}\", \"{other}\"]\n")
     };
     let lines: String = Action::ALL.iter().enumerate().map(line).collect();
     let text = format!("[keys]\n{lines}");
