@@ -8,7 +8,7 @@ use crate::sample::{
     BatchClock, BatchLoad, LoaderKind, LoaderSample, QueueTally, WorkerNow, WorkerSample,
     WorkerTally,
 };
-use crate::units::{Pid, Share};
+use crate::units::{Pid, Share, total};
 
 /// Returns the rates of a loader; `older` is a sample of the same loader, by its id. The sums are those of the window
 /// and of the session.
@@ -110,8 +110,8 @@ fn queue(grown: QueueTally) -> Option<QueueRates> {
             .and_then(|capacity| Share::of(mean_ready, f64::from(capacity))),
         empty: Share::of(grown.empty as f64, polls)?,
         empty_at_most: Share::of(
-            (grown.empty + grown.gone) as f64,
-            (grown.polls + grown.gone) as f64,
+            grown.empty as f64 + grown.gone as f64,
+            polls + grown.gone as f64,
         )?,
         source: grown.source,
     })
@@ -186,7 +186,7 @@ const MIN_POLLS: u64 = 30;
 /// poll, because the poll itself takes the CPU that was free.
 fn weight_of_sleep(tally: &WorkerTally, busy: Option<Share>, ready: Option<f64>) -> f64 {
     let asleep = [tally.disk, tally.network, tally.handover, tally.other];
-    let asleep = asleep.into_iter().fold(0, u64::saturating_add);
+    let asleep = total(asleep);
     if asleep < MIN_POLLS {
         return 1.0;
     }
