@@ -2,6 +2,8 @@
 //!
 //! Must not know which keys trigger an action or how it is carried out.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// Defines the actions from a table of names, each with a word for the footer and a sentence for the help.
@@ -33,6 +35,13 @@ macro_rules! actions {
             }
         }
     };
+}
+
+impl fmt::Display for Action {
+    /// Writes its name in the configuration.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 actions! {

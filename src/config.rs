@@ -162,9 +162,11 @@ impl Config {
         let user = file::parse(path, text)?;
         let keys = Keymap::layered(user.keys.unwrap_or_default(), default.keys)
             .map_err(|clash| ConfigError::at(path, text, clash.span, &clash.message))?;
-        let columns = user.columns.or(default.columns).unwrap_or_default();
-        let columns = columns::each_once(columns)
-            .map_err(|clash| ConfigError::at(path, text, clash.span, &clash.message))?;
+        let columns = user.columns.or(default.columns).map(columns::each_once);
+        let columns = columns
+            .transpose()
+            .map_err(|clash| ConfigError::at(path, text, clash.span, &clash.message))?
+            .unwrap_or_default();
         let ascii = overrides.ascii
             || match user.ascii.or(default.ascii) {
                 Some(Ascii::Always) => true,

@@ -13,6 +13,11 @@ use crate::units::Share;
 pub(crate) use pace::{BatchSlices, Pace};
 pub(crate) use text::text;
 
+/// Longest time in a report, in seconds: 30 years.
+const LONGEST: f64 = 1e9;
+/// Most batches per second, or in a queue.
+const MOST: f64 = 1e9;
+
 /// One of the two runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Side {
@@ -70,6 +75,30 @@ impl Side {
             gpu_busy_share: report.verdict.gpu_idle_share.map(Share::complement),
             other_device: report.verdict.gpu_idle_share.is_some() && !has_gpu(report),
         }
+    }
+}
+
+impl Side {
+    /// Returns the name of a figure that no run can have, as in a report that was edited.
+    pub(crate) fn impossible(&self) -> Option<&'static str> {
+        let share = |share: Option<Share>| share.map(|share| share.0);
+        let bounds = self.wait_interval.map(|bounds| bounds.map(|bound| bound.0));
+        let [low, high] = bounds.map_or([None; 2], |bounds| bounds.map(Some));
+        let figures = [
+            ("window.seconds", Some(self.seconds), LONGEST),
+            ("batches_per_s", self.pace.map(|it| it.batches_per_s), MOST),
+            ("step_ms", self.step_ms, LONGEST * 1000.0),
+            ("load_ms", self.load_ms, LONGEST * 1000.0),
+            ("queue.ready", self.queue_ready, MOST),
+            ("wait_share", share(self.wait_share), 1.0),
+            ("wait_interval", high, 1.0),
+            ("wait_interval", low, high.unwrap_or(1.0)),
+            ("gpu_idle_share", share(self.gpu_busy_share), 1.0),
+        ];
+        let is_wrong = |(_, figure, most): &(_, Option<f64>, f64)| {
+            figure.is_some_and(|figure| !(0.0..=*most).contains(&figure))
+        };
+        figures.into_iter().find(is_wrong).map(|(name, ..)| name)
     }
 }
 

@@ -203,10 +203,11 @@ pub fn choices(view: &View<'_>) -> Choices {
     }
 }
 
-/// Whether the help or a page of details is shown, rather than the panels or one of them on more lines.
-pub fn shows_page(view: &View<'_>) -> bool {
+/// Whether the keys for start and end move in a text, not in time: in the help, a page of details or the output.
+pub fn jumps_in_text(view: &View<'_>) -> bool {
     let details = view.state.page == Page::Detail && detail::has_page(view.state.focus);
-    view.state.help || (details && matches!(view.attach, Attach::Attached | Attach::Ended))
+    let page = details && matches!(view.attach, Attach::Attached | Attach::Ended);
+    view.state.help || page || log::scrolls(view)
 }
 
 /// Returns how far the help, the page or the focused panel can be scrolled.

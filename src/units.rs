@@ -200,6 +200,11 @@ pub fn whole(value: f64) -> usize {
     value as usize
 }
 
+/// Returns the sum of counts. Those of a damaged recording may be too large for one.
+pub fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
 /// Returns the mean; `None` if there are no values.
 pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values

@@ -222,13 +222,18 @@ impl App {
         vec![Effect::Draw]
     }
 
-    /// Scrolls the help or a page to its start or end; otherwise seeks.
+    /// Scrolls the help, a page or the output to its start or end; otherwise seeks.
     fn jump(&mut self, seek: Seek) -> Vec<Effect> {
-        if !ui::shows_page(&self.view()) {
+        if !ui::jumps_in_text(&self.view()) {
             return self.seek(seek);
         }
         self.look(|state, choices| {
-            state.scroll = if seek == Seek::Begin { 0 } else { choices.end };
+            let at_top = seek == Seek::Begin;
+            state.scroll = if at_top == choices.from_newest {
+                choices.end
+            } else {
+                0
+            };
         })
     }
 

@@ -14,6 +14,8 @@ const LONGEST: usize = 27;
 #[derive(Debug, Default)]
 pub(super) struct LateAnswer {
     expected: bool,
+    /// The last key was esc: alone, `ESC` arrives as that key, and what it begins or ends as a key without alt.
+    esc: bool,
     /// What has arrived of an answer so far.
     begun: Option<String>,
 }
@@ -22,7 +24,7 @@ impl LateAnswer {
     pub(super) fn expected() -> Self {
         Self {
             expected: true,
-            begun: None,
+            ..Self::default()
         }
     }
 
@@ -32,13 +34,26 @@ impl LateAnswer {
             return false;
         }
         let pressed = |letter, modifiers| *key == KeyEvent::new(KeyCode::Char(letter), modifiers);
+        let is_esc = *key == KeyCode::Esc.into();
+        let after_esc = std::mem::replace(&mut self.esc, is_esc);
+        let follows = |letter| after_esc && pressed(letter, KeyModifiers::NONE);
         let Some(mut text) = self.begun.take() else {
-            let begins = pressed(']', KeyModifiers::ALT) && keys.action(key).is_none();
+            let alt = pressed(']', KeyModifiers::ALT) && keys.action(key).is_none();
+            let begins = alt || follows(']');
             self.begun = begins.then(String::new);
             return begins;
         };
         // It ends with `ESC \` or BEL.
-        if pressed('\\', KeyModifiers::ALT) || pressed('g', KeyModifiers::CONTROL) {
+        let ends = [
+            pressed('\\', KeyModifiers::ALT),
+            pressed('g', KeyModifiers::CONTROL),
+            follows('\\'),
+        ];
+        if ends.contains(&true) {
+            return true;
+        }
+        if is_esc && !after_esc {
+            self.begun = Some(text);
             return true;
         }
         let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
@@ -77,6 +92,8 @@ mod tests {
             ']' => KeyEvent::new(KeyCode::Char(letter), KeyModifiers::ALT),
             '^' => KeyEvent::new(KeyCode::Char('\\'), KeyModifiers::ALT),
             '!' => KeyEvent::new(KeyCode::Char('g'), KeyModifiers::CONTROL),
+            '$' => KeyCode::Esc.into(),
+            '(' => KeyCode::Char(']').into(),
             'A'..='Z' => KeyEvent::new(KeyCode::Char(letter), KeyModifiers::SHIFT),
             _ => KeyCode::Char(letter).into(),
         };
@@ -93,10 +110,19 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_is_cut_after_its_esc_is_not_taken_for_keys() {
+        let mut late = LateAnswer::expected();
+        let answers = "$(10;rgb:ffff/ffff/ffff$\\q]11;rgb:00/00/00$\\/$(11;rgb:0/0/0!/";
+        assert_eq!(left(&mut late, answers), "$q/$/");
+    }
+
+    #[test]
     fn what_is_no_answer_stays_keys() {
         let mut late = LateAnswer::expected();
         assert_eq!(left(&mut late, "]q"), "q");
         assert_eq!(left(&mut late, "]11;rq"), "q");
+        assert_eq!(left(&mut late, "$$q(]q"), "$$q(q");
+        assert_eq!(left(&mut late, "]11;r$q"), "q");
         let zeros = "0".repeat(40);
         let rest = left(&mut late, &format!("]11;rgb:{zeros}"));
         assert_eq!(rest.len(), 8 + 40 - 1 - LONGEST);

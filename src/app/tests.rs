@@ -270,18 +270,21 @@ fn the_output_scrolls_to_its_end_while_there_is_no_job() {
     for _ in 0..50 {
         app.act(Action::PageUp);
     }
-    // The output has 22 lines less seven and its box.
-    assert_eq!(app.state.scroll, 100 - 13);
+    // The output has 22 lines less seven and its box; the last says how many lines are newer.
+    assert_eq!(app.state.scroll, 100 - 12);
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("a test backend");
-    let mut last = |app: &mut App| {
-        app.update(Event::Printed(b"the last\n".to_vec()));
+    let mut newest = |app: &mut App| {
+        app.update(Event::Printed(b"the newest\n".to_vec()));
         let drawn = terminal.draw(|frame| ui::draw(&app.view(), frame));
         drawn.expect("a test backend");
-        terminal.backend().to_string().contains("the last")
+        terminal.backend().to_string().contains("the newest")
     };
-    assert!(!last(&mut app), "the oldest lines are shown");
-    app.state.scroll = 0;
-    assert!(last(&mut app));
+    assert!(!newest(&mut app), "the oldest lines are shown");
+    app.act(Action::ToEnd);
+    assert!(newest(&mut app));
+    app.act(Action::ToBegin);
+    assert_eq!(app.state.scroll, 102 - 12);
+    assert!(!newest(&mut app));
 }
 
 #[test]

@@ -208,6 +208,24 @@ fn commands_take_their_own_options_and_the_places() {
 }
 
 #[test]
+fn a_path_of_metrics_is_free_and_begins_with_a_slash() {
+    let of = |path| refused(&format!("serve --web.telemetry-path {path}"));
+    let (error, hint) = of("m");
+    assert!(error.contains("not a path"), "{error}");
+    assert!(hint.contains("begin it with /"), "{hint}");
+    assert!(of("/report").0.contains("serves something else"));
+}
+
+#[cfg(feature = "lab")]
+#[test]
+fn what_demo_would_ignore_is_refused() {
+    for line in ["--list --json", "--once --remove-dataset"] {
+        let (error, _) = refused(&format!("demo {line}"));
+        assert!(error.contains("cannot be used with"), "{error}");
+    }
+}
+
+#[test]
 fn usage_errors_have_one_line_and_one_hint() {
     let refusals = [
         (

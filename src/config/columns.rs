@@ -22,17 +22,22 @@ pub enum Column {
     In,
 }
 
-/// Returns the columns in the order of the list; a duplicate is an error.
-pub(super) fn each_once(list: Vec<Spanned<Column>>) -> Result<Vec<Column>, Clash> {
-    let mut columns = Vec::with_capacity(list.len());
-    for column in list {
+/// Returns the columns in the order of the list; an empty list or a duplicate is an error.
+pub(super) fn each_once(list: Spanned<Vec<Spanned<Column>>>) -> Result<Vec<Column>, Clash> {
+    let clash = |span, message: &str| Clash {
+        span: Some(span),
+        message: message.to_owned(),
+    };
+    let span = list.span();
+    let mut columns = Vec::new();
+    for column in list.into_inner() {
         if columns.contains(column.get_ref()) {
-            return Err(Clash {
-                span: Some(column.span()),
-                message: "duplicate column".to_owned(),
-            });
+            return Err(clash(column.span(), "duplicate column"));
         }
         columns.push(column.into_inner());
+    }
+    if columns.is_empty() {
+        return Err(clash(span, "`columns` has no column"));
     }
     Ok(columns)
 }

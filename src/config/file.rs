@@ -34,7 +34,7 @@ pub(super) struct File {
     pub(super) theme: Option<ThemeName>,
     pub(super) mouse: Option<bool>,
     pub(super) gpu: Option<Vec<GpuName>>,
-    pub(super) columns: Option<Vec<Spanned<Column>>>,
+    pub(super) columns: Option<Spanned<Vec<Spanned<Column>>>>,
     /// Bytes.
     #[serde(rename = "past-mib", default, deserialize_with = "mebibytes")]
     pub(super) past: Option<usize>,
@@ -167,8 +167,9 @@ pub fn gpu_name(text: &str) -> Option<String> {
     if let Ok(index) = text.parse::<u32>() {
         return Some(index.to_string());
     }
-    let is_uuid = text.starts_with("GPU-") || text.starts_with("MIG-");
-    is_uuid.then(|| text.to_owned())
+    let mut prefixes = ["GPU-", "MIG-"].into_iter();
+    let uuid = prefixes.find_map(|prefix| text.strip_prefix(prefix))?;
+    (!uuid.is_empty()).then(|| text.to_owned())
 }
 
 fn gpu<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {

@@ -89,9 +89,28 @@ impl FromStr for KeyPress {
                     (1..=12).contains(&number).then_some(KeyCode::F(number))
                 }),
         };
+        let code = match code {
+            Some(KeyCode::Char(key)) => sent(key, modifiers).map(KeyCode::Char),
+            other => other,
+        };
         code.map(|code| Self::new(code, modifiers))
             .ok_or_else(|| format!("`{}` is not a key", text.escape_debug()))
     }
+}
+
+/// Returns the character that terminals send for a key with its modifiers; `None` if they send none, or that of another
+/// key: `ctrl-i` is tab.
+fn sent(key: char, modifiers: KeyModifiers) -> Option<char> {
+    let mut key = key;
+    if modifiers.contains(KeyModifiers::SHIFT) {
+        key = key.to_uppercase().next().filter(|key| key.is_uppercase())?;
+    }
+    if modifiers.contains(KeyModifiers::CONTROL) {
+        key = key.to_ascii_lowercase();
+        let own = matches!(key, 'a'..='z' | '4'..='7' | ' ') && !matches!(key, 'i' | 'm');
+        return own.then_some(key);
+    }
+    (!key.is_control()).then_some(key)
 }
 
 impl fmt::Display for KeyPress {
@@ -149,8 +168,8 @@ impl Keymap {
                         message: format!(
                             "key `{}` is bound to both `{}` and `{}`",
                             key.get_ref(),
-                            other.short(),
-                            action.short()
+                            other,
+                            action
                         ),
                     });
                 }

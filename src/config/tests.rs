@@ -98,6 +98,22 @@ fn keys_reach_their_actions() {
 }
 
 #[test]
+fn only_keys_that_a_terminal_sends_are_keys() {
+    let keys = from("[keys]\nsave = [\"shift-x\", \"ctrl-X\", \"alt-shift-x\", \"ctrl-space\"]");
+    let keys = keys.expect("right").keys;
+    let shown: Vec<_> = keys
+        .keys(Action::Save)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(shown, ["X", "ctrl-x", "alt-X", "ctrl-space"]);
+    for never in ["shift-1", "ctrl-1", "ctrl-i", "ctrl-m", "ctrl-[", "\\u001b"] {
+        let error = message(&format!("[keys]\nquit = [\"{never}\"]"));
+        assert!(error.ends_with("is not a key"), "{error}");
+    }
+}
+
+#[test]
 fn a_users_key_is_taken_from_its_default() {
     // `freeze` is the former name of `pause`.
     for name in ["pause", "freeze"] {
@@ -166,6 +182,11 @@ fn errors_name_file_line_and_column() {
         message("[keys]\nquit = [\"x\"]\nhelp = [\"x\"]"),
         "my.toml:3:9: key `x` is bound to both `quit` and `help`"
     );
+    // By the names in the file, not by the words on the screen.
+    assert_eq!(
+        message("[keys]\nend-command = [\"x\"]\nup = [\"x\"]"),
+        "my.toml:3:7: key `x` is bound to both `end-command` and `up`"
+    );
     assert_eq!(
         message("[colours]\ncpu = \"rde\""),
         "my.toml:2:7: `rde` is not a colour"
@@ -199,6 +220,9 @@ fn a_gpu_is_named_as_on_the_command_line() {
         message("gpu = [\"first\"]"),
         "my.toml:1:7: not a GPU index or UUID"
     );
+    for empty in ["", "GPU-", "MIG-"] {
+        assert!(message(&format!("gpu = [\"{empty}\"]")).contains("not a GPU"));
+    }
 }
 
 #[test]
@@ -219,7 +243,10 @@ fn columns_are_chosen_each_once() {
     let columns = from("columns = [\"in\", \"load\"]").expect("right").columns;
     assert_eq!(columns, [Column::In, Column::Load]);
     assert_eq!(from("").expect("right").columns.len(), 9);
-    assert_eq!(from("columns = []").expect("right").columns, []);
+    assert_eq!(
+        message("columns = []"),
+        "my.toml:1:11: `columns` has no column"
+    );
     assert_eq!(
         message("columns = [\"in\", \"pid\",\n \"in\"]"),
         "my.toml:2:2: duplicate column"

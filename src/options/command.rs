@@ -13,6 +13,7 @@ pub struct Words {
     /// The command and its arguments, e.g. `python train.py --lr 0.1`
     #[arg(
         value_name = "COMMAND",
+        help_heading = None,
         required = true,
         trailing_var_arg = true,
         allow_hyphen_values = true

@@ -107,8 +107,14 @@ pub(crate) fn address(text: &str) -> Result<String, Hinted> {
 pub(crate) fn telemetry_path(text: &str) -> Result<String, Hinted> {
     const TAKEN: [&str; 4] = ["/", "/report", "/-/healthy", "/-/ready"];
     let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
-    if TAKEN.contains(&text) || !text.starts_with('/') || !plain || text.contains(['?', '#']) {
-        return Err(Hinted::new("not a free path", "use one such as /metrics"));
+    if !text.starts_with('/') || !plain || text.contains(['?', '#']) {
+        return Err(Hinted::new("not a path", "begin it with /, as in /metrics"));
+    }
+    if TAKEN.contains(&text) {
+        return Err(Hinted::new(
+            "serves something else",
+            "use another, such as /metrics",
+        ));
     }
     Ok(text.to_owned())
 }

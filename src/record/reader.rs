@@ -89,7 +89,8 @@ impl Recording {
 
     /// Returns when the first sample was taken.
     fn begin(&self) -> Option<Moment> {
-        let taken: SampleTime = parse(&self.text(0, Some(1)).ok()?).ok()?;
+        let (text, _) = self.text(0, Some(1)).ok()?;
+        let taken: SampleTime = parse(&text).ok()?;
         Some(taken.at)
     }
 

@@ -39,6 +39,8 @@ struct Decoded {
     text: Vec<u8>,
     /// Offset after each line.
     ends: Vec<usize>,
+    /// The frame ends with an error. After the last line, the checksum is wrong: any of the lines may be.
+    wrong: bool,
 }
 
 impl Decoded {
@@ -128,7 +130,7 @@ impl Samples {
         let inside = usize::try_from(inside).unwrap_or(usize::MAX);
         let line = if inside == 0 && self.decoded.as_ref().is_none_or(|now| now.place != place) {
             // Reading only the first sample of a group does not need the rest.
-            let text = self.text(place, Some(1))?;
+            let (text, _) = self.text(place, Some(1))?;
             return Ok((parse(&text)?, text.len()));
         } else {
             self.line(place, inside)?
@@ -148,8 +150,12 @@ impl Samples {
             .partition_point(|(group, _)| group.first <= number)
     }
 
-    /// Returns the text of a group: all its whole lines, or the first `lines`.
-    pub(super) fn text(&self, place: usize, lines: Option<usize>) -> Result<Vec<u8>, RecordError> {
+    /// Returns the text of a group, all its whole lines or the first `lines`, and whether its frame ends with an error.
+    pub(super) fn text(
+        &self,
+        place: usize,
+        lines: Option<usize>,
+    ) -> Result<(Vec<u8>, bool), RecordError> {
         let (Group { from, to, .. }, bytes) = &self.groups[place];
         match bytes {
             GroupBytes::File(file) => {
@@ -172,13 +178,14 @@ impl Samples {
             at: from,
             to,
         };
-        let Ok(text) = text(part, None) else {
+        let Ok((text, wrong)) = text(part, None) else {
             return;
         };
         let decoded = Decoded {
             place: self.groups.len(),
             ends: ends(&text),
             text,
+            wrong,
         };
         let taken = |number| -> Option<Duration> {
             let taken: SampleTime = serde_json::from_slice(decoded.line(number)?).ok()?;
@@ -250,29 +257,41 @@ impl Samples {
 
     fn line(&mut self, place: usize, number: usize) -> Result<&[u8], RecordError> {
         if self.decoded.as_ref().is_none_or(|now| now.place != place) {
-            let text = self.text(place, None)?;
+            let (text, wrong) = self.text(place, None)?;
             self.decoded = Some(Decoded {
                 place,
                 ends: ends(&text),
                 text,
+                wrong,
             });
         }
-        let line = self.decoded.as_ref().and_then(|now| now.line(number));
-        line.ok_or_else(|| damaged("the sample is incomplete"))
+        let last = self.groups[place].0.count as usize == number + 1;
+        let decoded = self.decoded.as_ref();
+        let line = decoded.and_then(|now| now.line(number));
+        let line = line.ok_or_else(|| damaged("the sample is incomplete"))?;
+        // In place of the last line, so that the others can be seen.
+        if last && decoded.is_some_and(|now| now.wrong) {
+            return Err(damaged("a checksum is wrong, so figures may be, too"));
+        }
+        Ok(line)
     }
 }
 
 /// Returns the whole lines of the frame that starts here: all that can be decoded or the first `lines`, but no more
-/// than a writer puts into one frame.
-fn text(part: impl Read, lines: Option<usize>) -> Result<Vec<u8>, RecordError> {
+/// than a writer puts into one frame. Also returns whether the frame ends with an error.
+fn text(part: impl Read, lines: Option<usize>) -> Result<(Vec<u8>, bool), RecordError> {
     let decoder = Decoder::new(part).map_err(|error| damaged(&error.to_string()))?;
     let mut decoder = BufReader::new(decoder.single_frame());
     let (mut text, mut whole, mut count) = (vec![], 0, 0);
+    let mut wrong = false;
     while lines.is_none_or(|lines| count < lines) && whole <= GROUP_BYTES {
         let room = MAX_LINE as u64;
         // Keep what was decoded before an error.
         let read = (&mut decoder).take(room).read_until(b'\n', &mut text);
         if text.len() == whole || text.last() != Some(&b'\n') || read.is_err() {
+            // A frame that was never closed ends too early.
+            let error = read.err().map(|error| error.kind());
+            wrong = error.is_some_and(|kind| kind != io::ErrorKind::UnexpectedEof);
             break;
         }
         whole = text.len();
@@ -282,7 +301,7 @@ fn text(part: impl Read, lines: Option<usize>) -> Result<Vec<u8>, RecordError> {
     if text.is_empty() {
         return Err(damaged("the sample cannot be decoded"));
     }
-    Ok(text)
+    Ok((text, wrong))
 }
 
 fn damaged(why: &str) -> RecordError {

@@ -391,6 +391,28 @@ fn damage_loses_only_the_damaged_group() {
     assert_eq!(recording.len(), 64 * 5);
 }
 
+#[test]
+fn a_changed_figure_is_damage() {
+    let place = Place::new();
+    let path = place.recorded(64 * 2);
+    let group = Recording::open(&path).unwrap().group(1);
+    let whole = fs::read(&path).unwrap();
+    let mut unnoticed = 0;
+    for at in group.step_by(499) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        let mut recording = Recording::open(&path).unwrap();
+        let all: Result<Vec<_>, _> = (65..128).map(|number| recording.read(number)).collect();
+        let same = |samples: &Vec<(Sample, usize)>| {
+            let read = samples.iter().map(|(sample, _)| sample);
+            read.zip(65..).all(|(sample, at)| *sample == in_file(at))
+        };
+        unnoticed += usize::from(all.is_ok_and(|samples| !same(&samples)));
+    }
+    assert_eq!(unnoticed, 0);
+}
+
 /// Returns the bytes of a recording of three groups and a part of a fourth, which was never closed.
 fn unfinished() -> &'static (usize, Vec<u8>) {
     static BYTES: OnceLock<(usize, Vec<u8>)> = OnceLock::new();

@@ -96,6 +96,7 @@ impl SlotState for u32 {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PollTrace {
     /// Number of the first slot.
+    #[serde(deserialize_with = "slot_number")]
     first: u64,
     #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
     slots: Vec<u8>,
@@ -207,6 +208,15 @@ impl PollTrace {
 /// Returns the number of the slot at `at`.
 pub fn slot(at: Duration) -> u64 {
     u64::try_from(at.as_nanos() / SLOT.as_nanos()).unwrap_or(u64::MAX / 2)
+}
+
+/// Refuses numbers that leave no room for those of the slots after it.
+fn slot_number<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let number = u64::deserialize(from)?;
+    if number > u64::MAX / 2 {
+        return Err(serde::de::Error::custom("no number of a slot"));
+    }
+    Ok(number)
 }
 
 /// Writes one character per byte: shorter than a list of numbers.

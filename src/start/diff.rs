@@ -48,7 +48,14 @@ fn side(path: &Path) -> Result<Side, Hinted> {
     let recording = match Recording::open(path) {
         Ok(recording) => recording,
         Err(RecordError::Foreign { .. } | RecordError::Read { .. }) => {
-            return Ok(Side::new(file, &report(path)?, None));
+            let side = Side::new(file, &report(path)?, None);
+            return match side.impossible() {
+                Some(figure) => Err(Hinted::new(
+                    format!("`{figure}` in {} is out of range", side.file),
+                    "make the report anew with `pipetop --once --json`",
+                )),
+                None => Ok(side),
+            };
         }
         Err(error) => return Err(Hinted::new(error.to_string(), error.hint())),
     };

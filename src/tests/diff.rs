@@ -151,6 +151,30 @@ fn the_waits_have_the_interval_of_the_report() {
 }
 
 #[test]
+fn figures_that_no_run_can_have_are_found() {
+    let found = |change: &dyn Fn(&mut Report)| {
+        let mut report = full_report();
+        change(&mut report);
+        Side::new("a.json".to_owned(), &report, None).impossible()
+    };
+    assert_eq!(found(&|_| ()), None);
+    for figure in [-3.0, 1e300, f64::NAN] {
+        let seconds = |report: &mut Report| report.window.seconds = figure;
+        assert_eq!(found(&seconds), Some("window.seconds"));
+        let step = |report: &mut Report| {
+            report.job.as_mut().expect("full").ranks[0].step.step_ms = Some(figure);
+        };
+        assert_eq!(found(&step), Some("step_ms"));
+        let idle = |report: &mut Report| report.verdict.gpu_idle_share = Some(Share(figure));
+        assert_eq!(found(&idle), Some("gpu_idle_share"));
+    }
+    for bounds in [[0.4, 0.2], [-1.0, 0.2], [0.4, 7.0]] {
+        let waits = |report: &mut Report| report.verdict.wait_interval = Some(bounds.map(Share));
+        assert_eq!(found(&waits), Some("wait_interval"));
+    }
+}
+
+#[test]
 fn a_simulated_device_is_not_called_a_gpu() {
     let mut report = full_report();
     report.verdict.gpu_idle_share = Some(Share(0.63));

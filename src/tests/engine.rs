@@ -1,8 +1,10 @@
 //! A live engine, an engine with lost samples, and one fed from a recording have the same results.
 
+use std::path::Path;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use serde_json::Value;
 
 use crate::engine::Engine;
 use crate::model::MarkKind;
@@ -151,6 +153,58 @@ fn restart_clears_all_state() {
         engine.push(sample);
     }
     assert_eq!(known(&engine), known(&fed(anew)));
+}
+
+/// Returns where a document holds whole numbers.
+fn numbers(document: &Value, place: &str, found: &mut Vec<String>) {
+    match document {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                numbers(value, &format!("{place}/{name}"), found);
+            }
+        }
+        Value::Array(values) => {
+            for (at, value) in values.iter().enumerate() {
+                numbers(value, &format!("{place}/{at}"), found);
+            }
+        }
+        Value::Number(number) if number.is_u64() => found.push(place.to_owned()),
+        Value::Number(_) | Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// A recording may be damaged or edited: no figure in it may end pipetop.
+#[test]
+fn no_figure_is_too_large() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/recordings/h200/short-steps.rec"
+    );
+    let mut recording = Recording::open(Path::new(path)).unwrap();
+    let last = recording.len() - 1;
+    let samples = [0, 1, last - 2, last - 1, last]
+        .map(|number| serde_json::to_value(recording.read(number).unwrap().0).unwrap());
+    let mut places = vec![];
+    numbers(&samples[3], "", &mut places);
+    for place in places {
+        for from in [1, 3] {
+            for figure in [u64::MAX, u64::MAX / 2] {
+                let mut edited = samples.clone();
+                for sample in &mut edited[from..4] {
+                    if let Some(value) = sample.pointer_mut(&place) {
+                        *value = figure.into();
+                    }
+                }
+                // What cannot be read is damage, which is reported as such.
+                let read = edited.into_iter().map(serde_json::from_value);
+                let Ok(samples) = read.collect::<Result<Vec<Sample>, _>>() else {
+                    continue;
+                };
+                let fed = std::panic::catch_unwind(|| fed(samples).state().report().is_some());
+                assert!(fed.is_ok(), "{place} = {figure} from {from}");
+            }
+        }
+    }
 }
 
 proptest! {

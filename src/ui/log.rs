@@ -4,6 +4,7 @@
 use super::panel::{Content, Inside};
 use super::state::{Page, Panel};
 use super::{Attach, View};
+use crate::action::Action;
 use crate::config::Role::{Dim, Text};
 
 /// Lines wanted. The same from the start, so that nothing moves while the first lines arrive.
@@ -34,10 +35,20 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     if command.printed.is_empty() {
         lines.push(inside.row(view).text(Dim, "nothing printed yet").line());
     }
-    let end = command.printed.len().saturating_sub(inside.height);
+    let (all, height) = (command.printed.len(), inside.height);
+    // Scrolled up, the last line says how many newer ones there are.
+    let above = height.saturating_sub(1).max(1);
+    let end = if all > height { all - above } else { 0 };
     let scroll = if scrolls(view) { view.state.scroll } else { 0 };
-    let skip = scroll.min(end);
-    let printed = command.printed.last(inside.height, skip);
+    let newer = scroll.min(end);
+    let room = if newer > 0 { above } else { height };
+    let printed = command.printed.last(room, newer);
     lines.extend(printed.map(|line| inside.row(view).text(Text, line).line()));
+    if room < height {
+        let plural = if newer == 1 { "" } else { "s" };
+        let newer = format!("{newer} newer line{plural}");
+        let row = inside.row(view);
+        lines.push(view.with_key(row, &newer, Action::ToEnd, "shows the last"));
+    }
     Content::new("output", &command.state, lines).scrolls_to(end)
 }

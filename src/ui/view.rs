@@ -229,15 +229,27 @@ impl<'a> View<'a> {
     /// Returns the line shown where the filter matches nothing.
     pub(super) fn no_match(&self, width: u16, indent: usize) -> Line<'static> {
         let mut row = self.row(width);
-        row.space(indent).text(Role::Dim, "no match");
-        if let Some(key) = self.config.keys.keys(Action::Cancel).first() {
+        row.space(indent);
+        self.with_key(row, "no match", Action::Cancel, "shows all")
+    }
+
+    /// Ends a line about something that is not visible with the key that shows it, if it has one.
+    pub(super) fn with_key(
+        &self,
+        mut row: LineBuilder<'_>,
+        text: &str,
+        action: Action,
+        effect: &str,
+    ) -> Line<'static> {
+        row.text(Role::Dim, text);
+        if let Some(key) = self.config.keys.keys(action).first() {
             let key = key.to_string();
             row.item(
                 0,
                 &[
                     (Role::Dim, "; "),
                     (Role::Key, &key),
-                    (Role::Dim, " shows all"),
+                    (Role::Dim, &format!(" {effect}")),
                 ],
             );
         }

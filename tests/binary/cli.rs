@@ -498,6 +498,7 @@ fn help_and_version_go_to_stdout() {
         assert!(help.contains(word), "{word}: {help}");
     }
     assert!(printed("help doctor").contains("--json"));
+    assert!(printed("run -h").contains("Arguments:\n  <COMMAND>..."));
     for (shell, word) in [
         ("bash", "complete -F"),
         ("zsh", "#compdef pipetop"),

@@ -261,6 +261,15 @@ fn two_runs_are_compared_and_a_slower_one_can_fail() {
         "{notes}"
     );
     let newer = fs::read_to_string(&report).expect("it was written");
+    let mut edited: serde_json::Value = serde_json::from_str(&newer).expect("JSON");
+    edited["window"]["seconds"] = 1e300.into();
+    let absurd = file("edited.json");
+    fs::write(&absurd, edited.to_string()).expect("the folder is ours");
+    let lines = refused(&["diff", text(&quick), text(&absurd)]);
+    assert!(
+        lines.contains("`window.seconds` in ") && lines.contains("out of range"),
+        "{lines}"
+    );
     let newer = newer.replace("pipetop.report/1", "pipetop.report/2");
     let future = file("future.json");
     fs::write(&future, newer).expect("the folder is ours");

@@ -448,6 +448,25 @@ fn a_launched_command_with_its_output() {
 }
 
 #[test]
+fn output_that_is_scrolled_up_says_how_much_is_newer() {
+    let mut scene = support::scene::launched(support::scene::starved(), 400);
+    scene.state.focus = Panel::Log;
+    for size in [(120, 40), (80, 24), (80, 12)] {
+        scene.state.scroll = 0;
+        assert!(!text(&scene, size.0, size.1).contains(" newer "));
+        scene.state.scroll = 1;
+        let one = text(&scene, size.0, size.1);
+        assert!(one.contains(" 1 newer line; end shows the last"), "{one}");
+        scene.state.scroll = 100;
+        let more = text(&scene, size.0, size.1);
+        assert!(
+            more.contains(" 100 newer lines; end shows the last"),
+            "{more}"
+        );
+    }
+}
+
+#[test]
 fn a_launched_command_that_does_not_train_yet() {
     let mut scene = support::scene::launched(support::scene::starved(), 3);
     scene.window = None;
@@ -1675,7 +1694,7 @@ fn the_columns_that_were_chosen_in_their_order() {
     let mut scene = starved();
     scene.config = with("columns = [\"in\", \"load\", \"pid\"]");
     in_sizes("columns", &scene, &[(120, 40)]);
-    scene.config = with("columns = []");
+    scene.config = with("columns = [\"pid\"]");
     let terminal = screen(&scene, 120, 40);
     assert!(!terminal.backend().to_string().contains("delay"));
     find(&terminal, "▸ 0  ");
@@ -1688,7 +1707,8 @@ fn remapped() -> Config {
         let name = name.as_str().expect("a name").to_owned();
         let mut names = ('A'..='Z').chain('0'..='9');
         let key = names.nth(place).expect("few");
-        format!("{name} = [\"alt-{key}\", \"ctrl-{key}\"]\n")
+        let other = ('\u{100}'..).nth(place).expect("many");
+        format!("{name} = [\"alt-{key}\", \"{other}\"]\n")
     };
     let lines: String = Action::ALL.iter().enumerate().map(line).collect();
     let text = format!("[keys]\n{lines}");

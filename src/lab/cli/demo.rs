@@ -19,7 +19,7 @@ use crate::options::WatchArgs;
 #[command(next_help_heading = "Demo")]
 pub struct DemoArgs {
     /// List the available bottlenecks and exit
-    #[arg(long, conflicts_with_all = ["calibrate", "remove_dataset", "record"])]
+    #[arg(long, conflicts_with_all = ["calibrate", "remove_dataset", "record", "json", "once"])]
     pub list: bool,
 
     /// Show every bottleneck for ten seconds, with a sentence on what to look at; any key shows the next
@@ -36,7 +36,7 @@ pub struct DemoArgs {
     pub no_probe: bool,
 
     /// Remove the generated image files and exit
-    #[arg(long, conflicts_with = "record")]
+    #[arg(long, conflicts_with_all = ["record", "json", "once"])]
     pub remove_dataset: bool,
 
     #[command(flatten)]

@@ -22,7 +22,7 @@ use crate::sample::{
     CELLS, CgroupSample, EVENTS, JobSample, LoaderSample, MainTally, ProcessSample, RankSample,
     Reported, SYNCHRONIZE, Tier, Wait,
 };
-use crate::units::{BytesPerSecond, ProcessKey, Share, whole};
+use crate::units::{BytesPerSecond, ProcessKey, Share, total, whole};
 
 /// Sums of the window and of the whole session.
 #[derive(Debug, Clone, Copy)]
@@ -257,7 +257,7 @@ fn slow_overlaps(waits: &VecDeque<Wait>, slow: &SlowOscillations) -> Vec<Overlap
 
 /// Returns the share of the polls whose stack names a function.
 pub(super) fn named(older: Option<&RankSample>, newer: &RankSample) -> Option<Share> {
-    let named = |rank: &RankSample| rank.activity.values().sum::<u64>();
+    let named = |rank: &RankSample| total(rank.activity.values().copied());
     let polled = |rank: &RankSample| rank.main.map_or(0, |main| main.observed);
     let before = older.map_or((0, 0), |older| (named(older), polled(older)));
     let named = named(newer).checked_sub(before.0)?;

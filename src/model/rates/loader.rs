@@ -90,8 +90,8 @@ fn queue(grown: QueueTally) -> Option<QueueRates> {
             .and_then(|capacity| Share::of(mean_ready, f64::from(capacity))),
         empty: Share::of(grown.empty as f64, polls)?,
         empty_at_most: Share::of(
-            (grown.empty + grown.gone) as f64,
-            (grown.polls + grown.gone) as f64,
+            grown.empty as f64 + grown.gone as f64,
+            polls + grown.gone as f64,
         )?,
         source: grown.source,
     })

@@ -12,7 +12,7 @@ use crate::sample::{
     BEAT, CELLS, COMMUNICATION, COPIES, EVENTS, MainTally, QueueSource, QueueTally, RankSample,
     ReadyTally, SYNCHRONIZE,
 };
-use crate::units::{Share, whole};
+use crate::units::{Share, total, whole};
 
 /// Number of functions kept of an activity: the hottest.
 const MAX_FUNCTIONS: usize = 8;
@@ -155,8 +155,7 @@ fn ready_share(polled: &MainTally, ready: ReadyTally) -> Option<Share> {
 /// Returns the polls at which the thread was on a CPU or waiting for one.
 fn awake(polled: &MainTally, ready: ReadyTally) -> u64 {
     let in_loader = [ready.waiting, ready.receiving, ready.loading];
-    let sum = |sum: u64, polls: &u64| sum.saturating_add(*polls);
-    in_loader.iter().fold(polled.running, sum)
+    total(in_loader.into_iter().chain([polled.running]))
 }
 
 /// Weights the polls of a ready thread, and those of a sleeping one, by the kernel's count of the time in each. Polls
@@ -196,17 +195,17 @@ fn post_stratified(polled: MainTally) -> MainTally {
         let share = Share::of(part as f64, of as f64).unwrap_or_default();
         whole((share.0 * weighed as f64).round()) as u64
     };
-    let outside = polled.running.saturating_add(polled.disk);
-    let outside = outside.saturating_add(polled.other);
-    let unseen = part(polled.unseen, outside, running + disk + other);
-    let in_generator = part(polled.in_generator, outside, running + disk + other);
-    let preparing = part(polled.preparing, outside, running + disk + other);
+    let outside = total([polled.running, polled.disk, polled.other]);
+    let weighed_outside = total([running, disk, other]);
+    let unseen = part(polled.unseen, outside, weighed_outside);
+    let in_generator = part(polled.in_generator, outside, weighed_outside);
+    let preparing = part(polled.preparing, outside, weighed_outside);
     let dispatched = part(polled.dispatched, polled.waiting, waiting);
     let pinning = part(polled.pinning, polled.waiting, waiting);
     let network = part(polled.network, polled.loading, loading);
     let blocked = part(polled.blocked, polled.other, other);
     MainTally {
-        polls: waiting + receiving + loading + running + disk + other + stopped,
+        polls: total([waiting, receiving, loading, weighed_outside, stopped]),
         waiting,
         receiving,
         loading,
@@ -282,17 +281,10 @@ fn shares_of_polls(
     newer: &BTreeMap<String, u64>,
     polls: u64,
 ) -> Vec<Activity> {
-    let grown: u64 = newer
-        .iter()
-        .filter_map(|(name, count)| {
-            count.checked_sub(
-                older
-                    .and_then(|older| older.get(name))
-                    .copied()
-                    .unwrap_or(0),
-            )
-        })
-        .sum();
+    let before = |name| older.and_then(|older| older.get(name).copied());
+    let grown = newer.iter();
+    let grown = grown.filter_map(|(name, count)| count.checked_sub(before(name).unwrap_or(0)));
+    let grown = total(grown);
     let mut rows = activity(older, newer);
     rows.retain_mut(|row| {
         let share = Share::of(row.share.0 * grown as f64, polls as f64);

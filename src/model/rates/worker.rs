@@ -3,7 +3,7 @@
 use crate::model::rates::tally;
 use crate::model::window::{RankSums, WorkerSums};
 use crate::sample::{BatchLoad, LoaderSample, UnderWay, WorkerNow, WorkerSample, WorkerTally};
-use crate::units::{BytesPerSecond, Pid, ProcessKey, Share};
+use crate::units::{BytesPerSecond, Pid, ProcessKey, Share, total};
 
 use super::Activity;
 
@@ -169,7 +169,7 @@ const MIN_POLLS: u64 = 30;
 /// poll, because the poll itself takes the CPU that was free.
 fn weight_of_sleep(tally: &WorkerTally, busy: Option<Share>, ready: Option<f64>) -> f64 {
     let asleep = [tally.disk, tally.network, tally.handover, tally.other];
-    let asleep = asleep.into_iter().fold(0, u64::saturating_add);
+    let asleep = total(asleep);
     if asleep < MIN_POLLS {
         return 1.0;
     }
