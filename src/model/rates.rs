@@ -29,7 +29,7 @@ pub use gpu::CounterRates;
 pub use gpu::GpuRates;
 pub use sequential::Bounds;
 pub use used::Used;
-pub use worker::{LoadRates, WorkerRates};
+pub use worker::{Activity, LoadRates, WorkerRates};
 
 use crate::model::Overlap;
 use crate::sample::{LoaderKind, LoaderSettings, OtherProgram, QueueSource, Run, Tier};
@@ -248,13 +248,6 @@ pub struct DeviceRates {
     pub idle_in_waits: Option<Share>,
     /// No step's computation continued after the step's end: while the rank waits, the device is idle.
     pub rests_with_each_step: bool,
-}
-
-/// A function and the share of polls it was seen in.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Activity {
-    pub name: String,
-    pub share: Share,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -2,11 +2,12 @@
 
 use std::cmp::Ordering;
 
-use crate::model::rates::worker::{self, load_time};
-use crate::model::rates::{LoaderRates, QueueRates, RankRates, WorkerRates, tally};
-use crate::model::window::RankSums;
-use crate::sample::{BatchClock, LoaderKind, LoaderSample, QueueTally, WorkerSample};
-use crate::units::Share;
+use crate::model::rates::{LoadRates, LoaderRates, QueueRates, RankRates, WorkerRates, tally};
+use crate::model::window::{RankSums, WorkerSums};
+use crate::sample::{
+    BatchClock, LoaderKind, LoaderSample, QueueTally, WorkerNow, WorkerSample, WorkerTally,
+};
+use crate::units::{Share, total};
 
 /// Returns the rates of a loader; `older` is a sample of the same loader, by its id. The sums are those of the window
 /// and of the session.
@@ -15,7 +16,7 @@ pub(super) fn rates(
     newer: &LoaderSample,
     sums: (&RankSums, &RankSums),
 ) -> LoaderRates {
-    let row = |worker: &WorkerSample| worker::rates(older, newer.id, worker, sums);
+    let row = |worker: &WorkerSample| self::worker(older, newer.id, worker, sums);
     let mut workers: Vec<_> = newer.workers.iter().map(row).collect();
     workers.sort_by_key(|worker| (worker.id, worker.key.start_ticks));
     let batches_per_s = sums.0.loader(newer.id).per_second();
@@ -95,6 +96,92 @@ fn queue(grown: QueueTally) -> Option<QueueRates> {
         )?,
         source: grown.source,
     })
+}
+
+fn worker(
+    older: Option<&LoaderSample>,
+    loader: u64,
+    newer: &WorkerSample,
+    (sums, session): (&RankSums, &RankSums),
+) -> WorkerRates {
+    let nothing = WorkerSums::default();
+    let sums = sums.worker(loader, newer.id).unwrap_or(&nothing);
+    let usage = sums.usage();
+    let polls =
+        |of: fn(&WorkerTally) -> u64| Share::of(of(&sums.tally) as f64, sums.tally.polls as f64);
+    let stopped = polls(|tally| tally.stopped);
+    let busy = polls(|tally| tally.idle.saturating_add(tally.stopped)).map(Share::complement);
+    let busy = busy.filter(|_| stopped.is_none_or(|it| it.0 < MOSTLY_STOPPED));
+    let ready = usage.main_cpu.zip(usage.run_delay);
+    let ready = ready.map(|(cpu, delay)| cpu.0 + delay.0);
+    let weight = weight_of_sleep(&sums.tally, busy, ready);
+    let slept = |of: fn(&WorkerTally) -> u64| polls(of).map(|share| Share(share.0 * weight));
+    let batches_per_s = sums.batches.per_second();
+    WorkerRates {
+        key: newer.key,
+        id: newer.id,
+        thread: newer.thread,
+        now: newer.tally.map_or(WorkerNow::Unknown, |tally| tally.now),
+        cpu: usage.cpu,
+        main_cpu: usage.main_cpu,
+        run_delay: usage.run_delay,
+        busy,
+        stopped,
+        disk: slept(|tally| tally.disk),
+        network: slept(|tally| tally.network),
+        handover: slept(|tally| tally.handover),
+        asleep: slept(|tally| tally.other),
+        about_files: slept(|tally| tally.about_files),
+        commands: polls(|tally| tally.commands),
+        locked: slept(|tally| tally.locked),
+        trains: polls(|tally| tally.trains),
+        infers: polls(|tally| tally.infers),
+        read: usage.read,
+        rchar: usage.rchar,
+        write: usage.write,
+        major_faults_per_s: usage.major_faults_per_s,
+        batches_per_s,
+        load_ms: batches_per_s.and_then(|rate| load_time(rate, busy)),
+        cpus_allowed: newer.process.cpus_allowed,
+        activity: tally::activity(None, &sums.activity),
+        loads: newer.loads.as_ref().map(|loads| {
+            let mut workers = older.into_iter().flat_map(|loader| &loader.workers);
+            let before = workers.find(|old| old.key == newer.key);
+            let before = before.and_then(|older| older.loads.as_ref());
+            LoadRates {
+                last: session.loads(newer.key),
+                short: loads
+                    .short
+                    .saturating_sub(before.map_or(0, |before| before.short)),
+                under_way: loads.under_way,
+            }
+        }),
+    }
+}
+
+/// Minimum share of the time stopped at which it is not known how busy a worker was.
+const MOSTLY_STOPPED: f64 = 0.5;
+/// Minimum polls that found a busy worker asleep for their distribution to be used.
+const MIN_POLLS: u64 = 30;
+
+/// Returns the weight of a poll that found a busy worker asleep, given the kernel's exact count of how long the worker
+/// was `ready` to run. A sleep of less than 0.1 ms, as for a read from a fast disk, has often ended by the time of the
+/// poll, because the poll itself takes the CPU that was free.
+fn weight_of_sleep(tally: &WorkerTally, busy: Option<Share>, ready: Option<f64>) -> f64 {
+    let asleep = [tally.disk, tally.network, tally.handover, tally.other];
+    let asleep = total(asleep);
+    if asleep < MIN_POLLS {
+        return 1.0;
+    }
+    let polled = asleep as f64 / tally.polls as f64;
+    let counted = busy.zip(ready).map(|(busy, ready)| busy.0 - ready);
+    counted.map_or(1.0, |counted| (counted / polled).max(1.0))
+}
+
+/// Returns the busy time per batch, in milliseconds. `None` if no poll found it busy: that is short, not 0.
+fn load_time(batches_per_s: f64, busy: Option<Share>) -> Option<f64> {
+    let busy = busy.filter(|busy| busy.0 > 0.0)?;
+    (batches_per_s > 0.0).then_some(1000.0 * busy.0 / batches_per_s)
 }
 
 /// Returns the worker time to make one batch of the rank's main loader: the busy time of its workers over the batches
@@ -256,4 +343,33 @@ pub(super) fn main_loader(loaders: &[LoaderRates]) -> Option<&LoaderRates> {
         .filter(|loader| rate(loader) >= EQUAL_RATIO * most);
     // `max_by` returns the last of equals: in reverse order, that is the first.
     as_many.rev().max_by(before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_sleeps_that_polls_miss_are_counted_by_the_kernel() {
+        let tally = WorkerTally {
+            polls: 200,
+            cpu: 120,
+            disk: 60,
+            other: 20,
+            ..WorkerTally::default()
+        };
+        let weight = |tally: &WorkerTally, ready| weight_of_sleep(tally, Some(Share(1.0)), ready);
+        // 40 % of the polls found it asleep, and it was ready for 30 % of the time.
+        assert!((weight(&tally, Some(0.3)) - 1.75).abs() < 1e-9);
+        // When CPUs are short, polls come late and find the worker asleep too often: that is not corrected.
+        assert!((weight(&tally, Some(0.8)) - 1.0).abs() < 1e-9);
+        assert!((weight(&tally, None) - 1.0).abs() < 1e-9);
+        let few = WorkerTally {
+            cpu: 180,
+            disk: 20,
+            other: 0,
+            ..tally
+        };
+        assert!((weight(&few, Some(0.3)) - 1.0).abs() < 1e-9);
+    }
 }
