@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::blocked::Blocked;
 use super::paced::{Paced, odd_pause};
 use crate::loaders::FULL_QUEUE;
-use crate::source::python::{MainStack, Stacks, TrainerCandidate};
+use crate::source::python::{InLoader, MainStack, Stacks, TrainerCandidate};
 
 /// Mean time between two polls of the other threads, or more if they take long.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -31,8 +31,10 @@ pub(super) struct TrainerThread {
     main_sleeps: u32,
     /// How often it was seen doing anything else.
     main_runs: u32,
-    /// Whether its last stack showed it waiting for another thread, but not for room in a queue.
+    /// Whether its last stack showed it waiting for another thread, but neither in its loader nor for room in a queue.
     main_waits: bool,
+    /// How often it was seen waiting like that for a thread that trained, while it takes batches itself.
+    steps_for_main: u32,
     /// The candidate, and how often it was seen to train and with a loader.
     seen: Option<(TrainerCandidate, u32, u32)>,
 }
@@ -64,7 +66,9 @@ impl TrainerThread {
 
     fn main(&mut self, stack: &MainStack, blocked: Blocked) {
         self.main_trains |= stack.trains;
-        self.main_waits = stack.for_thread && stack.not_data != Some(FULL_QUEUE);
+        let not_for_room = stack.not_data != Some(FULL_QUEUE);
+        let outside = stack.loader == InLoader::Outside;
+        self.main_waits = stack.for_thread && outside && not_for_room;
         if stack.joins || blocked == Blocked::Timer {
             self.main_sleeps = self.main_sleeps.saturating_add(1);
         } else {
@@ -86,12 +90,15 @@ impl TrainerThread {
             self.seen = None;
             return None;
         }
-        let for_main = main_takes && self.main_waits;
+        let for_main = one.trains && main_takes && self.main_waits;
+        self.steps_for_main = (self.steps_for_main).saturating_add(for_main.into());
         let trained = trained + u32::from(one.trains && !for_main);
         let took = if one.hands_on { 0 } else { took + 1 };
         self.seen = Some((*one, trained, took));
         let main_rests = !main_takes && HARDLY * self.main_runs <= self.main_sleeps;
-        (trained >= TRAINS || (took >= MIN_BATCHES && main_rests)).then_some(*one)
+        // The main thread may have begun to wait just after its stack was read.
+        let trains = trained >= TRAINS && trained > self.steps_for_main;
+        (trains || (took >= MIN_BATCHES && main_rests)).then_some(*one)
     }
 }
 
@@ -160,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_makes_a_step_while_the_main_thread_waits_for_it_is_no_trainer() {
-        let found = |not_data, takes| {
+        let found = |in_loaders: &[InLoader], not_data, takes| {
             let mut trainer = TrainerThread::default();
             let candidate = TrainerCandidate {
                 state: 4096,
@@ -168,21 +175,26 @@ mod tests {
                 trains: true,
                 hands_on: false,
             };
-            let waits = MainStack {
-                for_thread: true,
-                not_data,
-                ..MainStack::default()
-            };
-            (0..100).any(|_| {
+            in_loaders.iter().cycle().take(100).any(|in_loader| {
+                let waits = MainStack {
+                    for_thread: true,
+                    loader: *in_loader,
+                    not_data,
+                    ..MainStack::default()
+                };
                 trainer.main(&waits, Blocked::Lock);
                 trainer.count(&[candidate], takes).is_some()
             })
         };
-        assert!(!found(None, true));
-        // It waits for room in the queue of a thread that trains.
-        assert!(found(Some(FULL_QUEUE), true));
+        let outside = InLoader::Outside;
+        assert!(!found(&[outside], None, true));
+        // It began to wait just after its stack was read.
+        assert!(!found(&[outside, outside, InLoader::Loading], None, true));
+        // It waits for a batch, or for room in the queue of a thread that trains.
+        assert!(found(&[InLoader::Waiting], None, true));
+        assert!(found(&[outside], Some(FULL_QUEUE), true));
         // It waits for a training function to end.
-        assert!(found(None, false));
+        assert!(found(&[outside], None, false));
     }
 
     #[test]
