@@ -76,9 +76,7 @@ impl Side {
             other_device: report.verdict.gpu_idle_share.is_some() && !has_gpu(report),
         }
     }
-}
 
-impl Side {
     /// Returns the name of a figure that no run can have, as in a report that was edited.
     pub(crate) fn impossible(&self) -> Option<&'static str> {
         let share = |share: Option<Share>| share.map(|share| share.0);

@@ -47,7 +47,7 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     if let Some(large) = large {
         lines.splice(..1, large);
     }
-    if let Some(paint) = view.verdict.and_then(bar).filter(|_| !letters) {
+    if let Some(paint) = view.verdict.and_then(answer_colour).filter(|_| !letters) {
         let style = view.config.theme.style(paint).reversed();
         let head = lines.iter_mut().take(usize::from(head));
         head.for_each(|line| line.style = style);
@@ -55,9 +55,8 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     Content::new("verdict", &remark, lines)
 }
 
-/// Returns the colour of the headline of a verdict, which draws the eye to it. `None` if there is no
-/// answer yet.
-fn bar(verdict: &Verdict) -> Option<Role> {
+/// Returns the colour of the headline, which draws the eye to it. `None` if there is no answer yet.
+fn answer_colour(verdict: &Verdict) -> Option<Role> {
     let answered = !matches!(verdict.kind, Kind::WarmingUp | Kind::Unknown);
     answered.then(|| paint(verdict))
 }
@@ -110,7 +109,7 @@ fn large_headline(view: &View<'_>, width: u16) -> Option<Vec<Line<'static>>> {
     let letters = large::lines(kind.words())?;
     let longest = beside.iter().map(|text| format::width(text)).max()?;
     let fits = letters[0].chars().count() + 3 + longest <= usize::from(width);
-    let words = view.verdict.and_then(bar).unwrap_or(Role::Text);
+    let words = view.verdict.and_then(answer_colour).unwrap_or(Role::Text);
     let lines = letters.iter().zip(beside).map(|(letters, text)| {
         let mut row = view.row(width);
         row.space(1).text(paint, letters).space(1);
