@@ -765,6 +765,9 @@ fn rates(scenario: &Scenario) -> Rates {
             loaders: vec![],
             ..first.clone()
         });
+    let ranks: Vec<_> = std::iter::once(first.clone()).chain(others).collect();
+    let read = ranks.iter().flat_map(RankRates::workers);
+    let read: Option<f64> = read.map(|worker| Some(worker.read?.0)).sum();
     let gpus = (0..).zip(&scenario.gpu_busy).map(|(index, busy)| {
         let others = Gpu::default();
         let more = if index == 0 { &scenario.gpu } else { &others };
@@ -800,7 +803,7 @@ fn rates(scenario: &Scenario) -> Rates {
             run: None,
             access: [Tier::T0, Tier::T1, Tier::T2, Tier::T3][usize::from(scenario.access)],
             ended: scenario.ended,
-            ranks: std::iter::once(first.clone()).chain(others).collect(),
+            ranks,
             cgroup: Some(CgroupRates {
                 cpu_quota: scenario.cpu_quota,
                 throttled_periods: scenario.throttled_periods.map(Share),
@@ -809,7 +812,7 @@ fn rates(scenario: &Scenario) -> Rates {
             }),
             cpus_allowed: Some(scenario.cpus),
             cpu_cores: scenario.job_cpu_cores,
-            read: None,
+            read: read.map(BytesPerSecond),
             rchar: None,
         }),
         own_cpu: None,
