@@ -30,16 +30,6 @@ impl Frame {
         })
     }
 
-    /// Whether it is in a loop that ends before this instruction. False if that is not known.
-    pub(super) fn is_in_loop_before(&self, memory: &Memory, instruction: usize) -> bool {
-        let is_in = |at| {
-            let loops = self.code.loops(memory).unwrap_or_default();
-            let mut loops = loops.iter();
-            loops.any(|units| units.contains(&at) && units.end <= instruction)
-        };
-        self.instruction.is_some_and(is_in)
-    }
-
     /// Returns the name of the function that it is calling. `None` if it calls nothing, or if the callee has no name.
     pub(super) fn called(&self, memory: &Memory) -> Result<Option<String>, PythonError> {
         let unit = self.unit(memory)?;

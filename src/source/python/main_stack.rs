@@ -313,11 +313,13 @@ impl Stacks {
     ) -> Option<Preparing> {
         let memory = self.memory;
         let asleep = context.asleep == AsleepIn::Sleeping;
-        let polls = |depth, before| {
-            let frame = frames.iter().rev().nth(depth).filter(|_| asleep);
-            frame.is_some_and(|frame| frame.is_in_loop_before(&memory, before))
+        let loops = |depth| {
+            let frame = frames.iter().rev().nth(depth);
+            let loops = frame.map(|frame| frame.code.loops(&memory).unwrap_or_default());
+            loops.unwrap_or_default()
         };
-        self.preparation.poll(stack, requests, context.reads, polls)
+        self.preparation
+            .poll(stack, requests, context.reads, asleep, loops)
     }
 
     /// Adds a stack to those seen so far, and returns where in the training loop it is.

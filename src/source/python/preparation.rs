@@ -5,6 +5,7 @@
 //! not know how stacks are read, nor what a loader is.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::call::Call;
 
@@ -42,6 +43,8 @@ enum PlaceInLoop {
     Polling,
     /// After a request that comes after the last model.
     AfterRequest,
+    /// Before the loop that requests batches and runs the model on them, which may be once in an epoch.
+    BeforeLoop,
     Other,
 }
 
@@ -77,14 +80,16 @@ pub(super) struct Preparation {
 impl Preparation {
     /// Adds a stack, outermost function first, and returns what the thread may be doing for a batch. `requests`: it requests
     /// one. `knows_loader`: it has a loader of PyTorch. When that becomes known, earlier requests are forgotten: a loop that
-    /// has a loader iterates over other things after its step, and these may have been taken for requests. `polls`: the thread
-    /// sleeps, and the function at a depth is in a loop that ends before an instruction.
-    pub(super) fn poll(
+    /// has a loader iterates over other things after its step, and these may have been taken for requests. `sleeps`: the thread
+    /// sleeps in a timer. `loops` returns the instructions of each loop of the function at a depth; none if they are not
+    /// known.
+    pub(super) fn poll<'a>(
         &mut self,
         stack: &[Call],
         requests: bool,
         knows_loader: bool,
-        polls: impl Fn(usize, usize) -> bool,
+        sleeps: bool,
+        loops: impl Fn(usize) -> &'a [Range<usize>],
     ) -> Option<Preparing> {
         if knows_loader && !self.knows_loader {
             self.knows_loader = true;
@@ -110,13 +115,15 @@ impl Preparation {
             // A module without layers that runs before the model may be a transform of the program's own.
             let may_prepare = training.is_none() && !layer;
             let before =
-                may_prepare && self.position(callers, |_, _| false) == PlaceInLoop::BeforeModel;
+                may_prepare && self.position(callers, false, |_| &[]) == PlaceInLoop::BeforeModel;
             return before.then_some(Preparing::WorksOrSleeps);
         } else {
             let makes = self.count_other(stack);
-            return match self.position(stack, polls) {
+            return match self.position(stack, sleeps, loops) {
                 _ if makes => Some(Preparing::WorksOrSleeps),
-                PlaceInLoop::BeforeModel | PlaceInLoop::AfterRequest => Some(Preparing::Works),
+                PlaceInLoop::BeforeModel | PlaceInLoop::AfterRequest | PlaceInLoop::BeforeLoop => {
+                    Some(Preparing::Works)
+                }
                 PlaceInLoop::BetweenRequests | PlaceInLoop::Polling => {
                     Some(Preparing::WorksOrSleeps)
                 }
@@ -178,7 +185,20 @@ impl Preparation {
 
     /// Follows the stack from outside while each function is at the place where it first led to a model. The first function
     /// that is elsewhere decides.
-    fn position(&self, stack: &[Call], polls: impl Fn(usize, usize) -> bool) -> PlaceInLoop {
+    fn position<'a>(
+        &self,
+        stack: &[Call],
+        sleeps: bool,
+        loops: impl Fn(usize) -> &'a [Range<usize>],
+    ) -> PlaceInLoop {
+        let polls = |depth, before| {
+            let at = stack.get(depth).and_then(|call: &Call| call.instruction);
+            let is_in = |at| {
+                let mut loops = loops(depth).iter();
+                loops.any(|units| units.contains(&at) && units.end <= before)
+            };
+            sleeps && at.is_some_and(is_in)
+        };
         for (depth, call) in stack.iter().take(MAX_DEPTH).enumerate() {
             let function = self.functions.get(&call.code);
             let (Some(at), Some(function)) = (call.instruction, function) else {
@@ -199,6 +219,9 @@ impl Preparation {
                 return match (asks(0, at), asks(at, first)) {
                     (_, false) => PlaceInLoop::BeforeModel,
                     (true, true) => PlaceInLoop::BetweenRequests,
+                    (false, true) if is_before_loop(loops(depth), at, first) => {
+                        PlaceInLoop::BeforeLoop
+                    }
                     (false, true) => PlaceInLoop::Other,
                 };
             }
@@ -213,6 +236,13 @@ impl Preparation {
         }
         PlaceInLoop::Other
     }
+}
+
+/// Whether an instruction is before the innermost loop around another one.
+fn is_before_loop(loops: &[Range<usize>], instruction: usize, other: usize) -> bool {
+    let around = loops.iter().filter(|units| units.contains(&other));
+    let innermost = around.map(|units| units.start).max();
+    innermost.is_some_and(|start| instruction < start)
 }
 
 impl Place {
@@ -289,7 +319,7 @@ mod tests {
         let mut poll = |text: &str| {
             let (stack, requests) = parsed(text);
             preparation
-                .poll(&stack, requests, false, |_, _| false)
+                .poll(&stack, requests, false, false, |_| &[])
                 .is_some()
         };
         for _ in 0..10 {
@@ -330,14 +360,14 @@ mod tests {
     #[test]
     fn a_sleep_in_a_loop_before_the_model_may_be_a_wait() {
         let mut preparation = Preparation::default();
-        // The loops end before the instruction 4 of `m`, and anywhere in `u`.
         let mut poll = |text: &str| {
             let (stack, requests) = parsed(text);
-            let loops = |depth: usize, before| match stack[depth].code {
-                code if code == usize::from(b'm') => before >= 4,
-                code => code == usize::from(b'u'),
+            let loops = |depth: usize| match stack[depth].code {
+                code if code == usize::from(b'm') => std::slice::from_ref(&(1..4)),
+                code if code == usize::from(b'u') => std::slice::from_ref(&(0..9)),
+                _ => &[],
             };
-            preparation.poll(&stack, requests, false, loops)
+            preparation.poll(&stack, requests, false, true, loops)
         };
         for text in ["m0 t3 n0?", "m5 h0", "m6 b0"] {
             for _ in 0..10 {
@@ -352,11 +382,32 @@ mod tests {
     }
 
     #[test]
+    fn work_before_the_loop_over_batches_may_prepare_them() {
+        let mut preparation = Preparation::default();
+        // A loop over batches, in one over epochs.
+        let mut poll = |text: &str| {
+            let (stack, requests) = parsed(text);
+            let loops = |depth| if depth == 1 { &[1..9, 4..8][..] } else { &[] };
+            preparation.poll(&stack, requests, false, false, loops)
+        };
+        for text in ["m0 t4 n0?", "m0 t6 h0", "m0 t7 b0"] {
+            for _ in 0..10 {
+                poll(text);
+            }
+        }
+        assert_eq!(poll("m0 t2 a0"), Some(Preparing::Works));
+        assert_eq!(poll("m0 t2"), Some(Preparing::Works));
+        // After the step, and after the loop.
+        assert_eq!(poll("m0 t7 a0"), None);
+        assert_eq!(poll("m0 t8 a0"), None);
+    }
+
+    #[test]
     fn a_sleep_between_two_requests_may_be_a_wait() {
         let mut preparation = Preparation::default();
         let mut poll = |text: &str| {
             let (stack, requests) = parsed(text);
-            preparation.poll(&stack, requests, false, |_, _| false)
+            preparation.poll(&stack, requests, false, false, |_| &[])
         };
         for text in ["m0 t2 n0?", "m0 t4 n0?", "m0 t6 h0", "m0 t7 b0"] {
             for _ in 0..10 {
@@ -424,7 +475,7 @@ mod tests {
         let mut poll = |text: &str, knows_loader: bool| {
             let (stack, requests) = parsed(text);
             preparation
-                .poll(&stack, requests, knows_loader, |_, _| false)
+                .poll(&stack, requests, knows_loader, false, |_| &[])
                 .is_some()
         };
         for text in ["m0 t2 h0", "m0 t3 b0", "m0 t6 n0?"] {
@@ -454,7 +505,7 @@ mod tests {
         let mut preparation = Preparation::default();
         let mut poll = |text| {
             preparation
-                .poll(&stack(text), false, false, |_, _| false)
+                .poll(&stack(text), false, false, false, |_| &[])
                 .is_some()
         };
         poll("m0 t3 h0");
@@ -482,7 +533,7 @@ mod tests {
                 instruction: Some(code),
                 ..first
             };
-            preparation.poll(&[same, other], true, false, |_, _| false);
+            preparation.poll(&[same, other], true, false, false, |_| &[]);
         }
         let functions = &preparation.functions;
         assert!(functions.len() <= MAX_FUNCTIONS + 2);
