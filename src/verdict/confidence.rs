@@ -67,8 +67,8 @@ fn off(tier: Tier) -> f64 {
 }
 
 /// Returns the probability that the wait share is on this kind's side of the threshold. It is at least one half, since
-/// a kind that is decided by other waits or by the GPU may be right for any share. It is exactly one half where time
-/// that may have been waits could change the kind: that uncertainty is not one of chance.
+/// a kind that is decided by other waits or by the GPU may be right for any share. Time that may have been waits could
+/// make `compute-bound` wrong: any part of it is then as likely as any other.
 fn side_probability(kind: Kind, wait: Estimate, off: f64) -> f64 {
     let above = |threshold: f64| {
         let distance = wait.share.0 - threshold;
@@ -85,8 +85,9 @@ fn side_probability(kind: Kind, wait: Estimate, off: f64) -> f64 {
         Kind::Balanced => above(SLIGHT) - above(MODERATE),
         _ => 0.8,
     };
-    let hides = kind == Kind::ComputeBound && wait.share.0 + wait.unclear.0 >= MODERATE;
-    if hides { 0.5 } else { chance.max(0.5) }
+    let within = (SLIGHT - wait.share.0) / wait.unclear.0.max(f64::EPSILON);
+    let most = if kind == Kind::ComputeBound { within } else { 1.0 };
+    chance.min(most).max(0.5)
 }
 
 /// Returns the share of the normal distribution below `halves` times half the width of its 95 % interval: a logistic

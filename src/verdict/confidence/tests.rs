@@ -275,3 +275,18 @@ fn reported_values_have_no_error() {
     assert!(side_probability(Kind::DataBound, near, OFF) < 0.8);
     assert!(side_probability(Kind::DataBound, near, 0.0) > 0.99);
 }
+
+#[test]
+fn compute_bound_is_a_guess_where_unclear_time_could_change_it() {
+    let probability = |share, unclear| {
+        let wait = Estimate {
+            unclear: Share(unclear),
+            ..wait(share - 0.01, share, share + unclear + 0.01)
+        };
+        side_probability(Kind::ComputeBound, wait, OFF)
+    };
+    assert!((probability(0.03, 0.09) - 0.5).abs() < f64::EPSILON);
+    // A third of it could.
+    assert!((0.55..0.7).contains(&probability(0.01, 0.06)));
+    assert!(probability(0.01, 0.01) > 0.7);
+}
