@@ -314,15 +314,19 @@ impl RankRates {
 
 impl Rates {
     /// Gives ranks without a loader those from `before`, while the window still covers them: between epochs there may
-    /// be no loader, or nothing but its place in the training loop.
+    /// be no loader, or nothing but its place in the training loop. A job that reports its steps goes on with another
+    /// loader, or ends: it keeps them for a few seconds only.
     pub(super) fn keep_loaders(&mut self, before: &Self, seconds: f64) {
-        let most = self.seconds;
+        /// Longer than a Python takes to end.
+        const REPORTING: f64 = 10.0;
         let now = self.job.iter_mut().flat_map(|job| &mut job.ranks);
         for rank in now.filter(|rank| rank.loaders.iter().all(LoaderRates::is_only_a_place)) {
             let before = before.job.as_ref().and_then(|job| job.rank(rank.key));
             let Some(before) = before else {
                 continue;
             };
+            let reports = rank.loaders.iter().any(LoaderRates::is_reported);
+            let most = self.seconds.min(if reports { REPORTING } else { f64::MAX });
             let gone = |it: &LoaderRates| it.gone_seconds.unwrap_or_default() + seconds;
             let kept = before.loaders.iter();
             let kept = kept.filter(|it| !it.is_only_a_place() && gone(it) < most);

@@ -10,8 +10,9 @@ use crate::model::literals::{
 };
 use crate::model::rates::LoadRates;
 use crate::sample::{
-    BatchLoad, DeviceTime, GilTally, LoaderKind, LoaderSample, MainTally, ReadyTally, Reported,
-    Tail, UnderWay, WorkerLoads, WorkerNow, WorkerTally,
+    BatchClock, BatchCount, BatchLoad, DeviceTime, GilTally, LoaderKind, LoaderSample, MainTally,
+    QueueSource, QueueTally, ReadyTally, Reported, Tail, UnderWay, WorkerLoads, WorkerNow,
+    WorkerTally,
 };
 use crate::units::Share;
 
@@ -743,6 +744,38 @@ fn batches_that_nothing_counts_any_more_may_have_been_taken() {
     }
     // From the second sample with a count on, it is known how long no batch was taken.
     assert_eq!(model.progress().seconds_without_batch, Some(8.0));
+}
+
+/// The last sample of a recording may show a Python that ends: its workers are gone, and its reports are not.
+#[test]
+fn a_loader_is_still_known_where_only_its_reports_are_left() {
+    for kind in [LoaderKind::Other, LoaderKind::Reported] {
+        let mut model = Model::new(Duration::MAX);
+        (0..12).for_each(|at| model.apply(training(f64::from(at))));
+        for at in 12_u32..30 {
+            let mut sample = training(f64::from(at));
+            let reported = LoaderSample {
+                queue: Some(QueueTally {
+                    polls: u64::from(at),
+                    source: QueueSource::Probe,
+                    ..QueueTally::default()
+                }),
+                batches: Some(BatchCount {
+                    count: u64::from(at),
+                    source: BatchClock::Probe,
+                }),
+                ..LoaderSample::new(9, kind)
+            };
+            first_rank(&mut sample).loaders = vec![reported];
+            model.apply(sample);
+            let job = model.window().unwrap().job.clone().unwrap();
+            let loader = &job.ranks[0].loaders[0];
+            let gone = f64::from(at - 11);
+            let kept = (gone < 10.0).then_some(gone);
+            assert_eq!(loader.gone_seconds, kept, "at {at} s");
+            assert_eq!(loader.kind == kind, kept.is_none(), "at {at} s");
+        }
+    }
 }
 
 #[test]

@@ -86,7 +86,11 @@ fn side_probability(kind: Kind, wait: Estimate, off: f64) -> f64 {
         _ => 0.8,
     };
     let within = (SLIGHT - wait.share.0) / wait.unclear.0.max(f64::EPSILON);
-    let most = if kind == Kind::ComputeBound { within } else { 1.0 };
+    let most = if kind == Kind::ComputeBound {
+        within
+    } else {
+        1.0
+    };
     chance.min(most).max(0.5)
 }
 

@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 use crate::model::rates::{LoadRates, LoaderRates, QueueRates, RankRates, WorkerRates, tally};
 use crate::model::window::{RankSums, WorkerSums};
 use crate::sample::{
-    BatchClock, LoaderKind, LoaderSample, QueueTally, WorkerNow, WorkerSample, WorkerTally,
+    BatchClock, LoaderKind, LoaderSample, QueueSource, QueueTally, WorkerNow, WorkerSample,
+    WorkerTally,
 };
 use crate::units::{Share, total};
 
@@ -72,10 +73,19 @@ fn divide_batches(
 }
 
 impl LoaderRates {
-    /// Whether nothing is known of the loader but the place where the training loop takes its batches.
+    /// Whether nothing is known of the loader but the place where the training loop takes its batches, and what the job
+    /// reports, which does not say what loads them.
     pub(in crate::model) fn is_only_a_place(&self) -> bool {
-        let known = self.name.is_some() || self.queue.is_some() || self.batches_per_s.is_some();
-        self.kind == LoaderKind::Other && self.workers.is_empty() && !known
+        let kinds = [LoaderKind::Other, LoaderKind::Reported];
+        let seen = self.queue.is_some() || self.batches_per_s.is_some();
+        let known = self.name.is_some() || (seen && !self.is_reported());
+        kinds.contains(&self.kind) && self.workers.is_empty() && !known
+    }
+
+    /// Whether its queue and its batches are those that the job reports.
+    pub(in crate::model) fn is_reported(&self) -> bool {
+        let by_probe = |queue: QueueRates| queue.source == QueueSource::Probe;
+        self.kind == LoaderKind::Reported || self.queue.is_some_and(by_probe)
     }
 }
 
