@@ -833,6 +833,17 @@ fn work_between_epochs_that_is_in_no_loader() {
     .check();
 }
 
+#[test]
+fn query_before_each_epoch() {
+    let query = loader("query_before_epochs", "torch").loads(17, 1, 1);
+    Loader {
+        // It computes.
+        share: Share::Half,
+        ..query.right_or_unknown()
+    }
+    .check();
+}
+
 /// A result that the loop drops is not a batch.
 #[test]
 fn wait_for_a_checkpoint_that_another_thread_writes() {
