@@ -15,6 +15,7 @@ mod polled_wait;
 mod ratio;
 mod reported;
 mod sequential;
+mod step;
 mod tally;
 mod time_on_data;
 mod used;

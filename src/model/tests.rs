@@ -779,6 +779,49 @@ fn a_loader_is_still_known_where_only_its_reports_are_left() {
 }
 
 #[test]
+fn a_load_takes_as_long_where_a_reporting_job_pauses_between_epochs() {
+    let load_ms = |epoch: u32, pause: u32| {
+        let mut model = Model::new(TEN);
+        let mut worked = 0;
+        for at in 0..40_u32 {
+            let works = at % (epoch + pause) < epoch;
+            worked += u32::from(works);
+            let mut sample = Sample {
+                at: training(f64::from(at)).at,
+                ..training(f64::from(worked))
+            };
+            let rank = first_rank(&mut sample);
+            let steps = u64::from(worked) * 10;
+            rank.reported = Some(Reported {
+                steps,
+                waited: Duration::from_millis(50 * steps),
+                stepped: Duration::from_millis(50 * steps),
+                last_to: Duration::from_secs(at.into()),
+                ..Reported::default()
+            });
+            if !works {
+                rank.loaders = vec![LoaderSample::new(9, LoaderKind::Reported)];
+            }
+            let reports = BatchCount {
+                count: steps,
+                source: BatchClock::Probe,
+            };
+            rank.loaders[0].batches = Some(reports);
+            model.apply(sample);
+        }
+        model.window().unwrap().ranks()[0].step.load_ms.unwrap()
+    };
+    let steady = load_ms(1, 0);
+    for (epoch, pause) in [(4, 2), (4, 3), (6, 1)] {
+        let load = load_ms(epoch, pause);
+        assert!(
+            (load / steady - 1.0).abs() < 0.05,
+            "{load} ms, not {steady}"
+        );
+    }
+}
+
+#[test]
 fn between_two_epochs_the_loader_is_that_of_the_epoch_before_with_its_age() {
     let mut model = fed(TEN, 0..12);
     let loader = |model: &Model| {

@@ -12,8 +12,8 @@ use crate::model::rates::reported::Grown;
 use crate::model::rates::tally::time;
 use crate::model::rates::time_on_data::TimeOnData;
 use crate::model::rates::{
-    Activity, CgroupRates, DeviceRates, Estimate, GilRates, GpuRates, IoRates, JobRates,
-    LoaderRates, RankRates, Rates, StepRates, WorkerRates, estimate, loader, polled_wait, tally,
+    Activity, CgroupRates, DeviceRates, GilRates, GpuRates, IoRates, JobRates, LoaderRates,
+    RankRates, Rates, WorkerRates, estimate, loader, polled_wait, step, tally,
 };
 use crate::model::usage::{CPU, Counts, Delta, RCHAR, READ, Usage};
 use crate::model::window::{RankSums, WindowSums};
@@ -22,7 +22,7 @@ use crate::sample::{
     CELLS, CgroupSample, EVENTS, JobSample, LoaderSample, MainTally, ProcessSample, RankSample,
     Reported, SYNCHRONIZE, Tier, Wait,
 };
-use crate::units::{BytesPerSecond, ProcessKey, Share, total, whole};
+use crate::units::{BytesPerSecond, ProcessKey, Share, total};
 
 /// Sums of the window and of the whole session.
 #[derive(Debug, Clone, Copy)]
@@ -190,10 +190,7 @@ fn rank(
         first_batches: periodicity::first_batches(sums, interval),
         period_batches: periodicity::period_batches(&sums.waits),
         wait_seconds: periodicity::wait_seconds(&sums.waits),
-        step: match exact {
-            Some(reported) => reported_step(reported, loading, &loaders),
-            None => step(sums, wait, no_step, loading, &loaders),
-        },
+        step: step::rates(newer, exact, (sums, wait, no_step), loading, &loaders),
         overlaps: all.window.overlaps(newer.key),
         slow_overlaps: slow_overlaps(&session.waits, all.slow),
         device: device(reported, newer.reported.as_ref()),
@@ -300,19 +297,6 @@ fn device(grown: Option<Grown>, reported: Option<&Reported>) -> Option<DeviceRat
     })
 }
 
-fn reported_step(reported: &Grown, loading: Option<Share>, loaders: &[LoaderRates]) -> StepRates {
-    let batches_per_s = reported.per_second();
-    let period_ms = batches_per_s.map(|rate| 1000.0 / rate);
-    let batches = whole(reported.steps + reported.lost) as u64;
-    StepRates {
-        batches: Some(batches),
-        batches_per_s,
-        step_ms: Some(1000.0 * reported.stepped / reported.steps),
-        wait_ms: Some(1000.0 * reported.waited / reported.steps),
-        load_ms: loader::load_ms(loaders, loading, period_ms),
-    }
-}
-
 impl Rates {
     /// Returns the ranks of the job; none while there is no job.
     pub fn ranks(&self) -> &[RankRates] {
@@ -360,28 +344,4 @@ impl RankRates {
 
 fn idle(not_data: &[Activity]) -> Share {
     Share(time(not_data, EVENTS).0 + time(not_data, CELLS).0)
-}
-
-fn step(
-    sums: &RankSums,
-    wait: Option<Estimate>,
-    no_step: Share,
-    loading: Option<Share>,
-    loaders: &[LoaderRates],
-) -> StepRates {
-    let batches_per_s = sums.batches().per_second();
-    let period_ms = batches_per_s
-        .filter(|rate| *rate > 0.0)
-        .map(|rate| 1000.0 / rate);
-    let part = |share: Option<Share>| Some(share?.0 * period_ms?);
-    // If all of the time was a wait, no step was seen: the step's length is unknown, not 0.
-    let wait = wait.and_then(|wait| wait.point());
-    let stepping = wait.map(|wait| Share(wait.complement().0 - no_step.0));
-    StepRates {
-        batches: sums.batches().known(),
-        batches_per_s,
-        step_ms: part(stepping.filter(|share| *share > Share::ZERO)),
-        wait_ms: part(wait),
-        load_ms: loader::load_ms(loaders, loading, period_ms),
-    }
 }

@@ -219,6 +219,13 @@ pub(super) fn load_ms(
     Some(busy? * period_ms / timed(workers))
 }
 
+/// Returns the same by the rate of the main loader alone, which leaves out the time without workers. `None` if it has none.
+pub(super) fn load_ms_of_workers(loaders: &[LoaderRates]) -> Option<f64> {
+    let main = main_loader(loaders).filter(|loader| !loader.workers.is_empty())?;
+    let rate = main.batches_per_s.filter(|rate| *rate > 0.0)?;
+    load_ms(loaders, None, Some(1000.0 / rate))
+}
+
 /// Returns the part of the batches that comes from workers whose load time is known: a worker that no poll found busy
 /// made its batches in a short time, not in none.
 fn timed(workers: &[WorkerRates]) -> f64 {
