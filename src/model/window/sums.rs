@@ -229,7 +229,9 @@ impl RankSums {
                     .entry(loader.id)
                     .or_default()
                     .add(batches, interval.seconds);
-                if !loader.nested {
+                // Between two epochs, reports go on without workers: no batch can come.
+                let pauses = loader.workers.is_empty() && !self.workers.is_empty() && batches == 0;
+                if !loader.nested && !pauses {
                     counted = Some(batches.saturating_add(counted.unwrap_or(0)));
                 }
             }
