@@ -56,7 +56,7 @@ pub(super) fn run(
     let recorder = options.recorder.clone();
     let summary = Arc::new(Mutex::new(Summary::new()));
     let sum_up = Arc::clone(&summary);
-    let launched = LaunchedCommand::new(name.clone(), log.kept_location());
+    let launched = LaunchedCommand::new(name.clone(), log.storage().clone());
     let outcome = app::watch(Setup {
         options,
         job: None,
