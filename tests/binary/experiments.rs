@@ -116,12 +116,13 @@ fn figures_follow(found: &Value) {
         let period = number(&row["step_ms"]) / (1.0 - number(&row["wait_share"]));
         assert!((period * rate / 1000.0 - 1.0).abs() < 0.05, "{row}");
     }
-    assert!(
-        count(&found["advised"]) <= count(&found["knee"]),
-        "{found:#}"
-    );
     let memory = found["memory"].as_array().expect("rows");
     let pinned: Vec<&Value> = memory.iter().map(|row| &row["pin_memory"]).collect();
     assert_eq!(pinned, [false, true]);
-    assert!(memory.iter().all(|row| row["workers"] == found["knee"]));
+    let best = &memory[0]["workers"];
+    assert_eq!(&memory[1]["workers"], best, "{found:#}");
+    assert!(count(&found["advised"]) <= count(best), "{found:#}");
+    // If the most workers are the best, still more may be better.
+    let knee = (count(best) < count(&rows[1]["workers"])).then_some(best);
+    assert_eq!(&found["knee"], knee.unwrap_or(&Value::Null), "{found:#}");
 }
