@@ -87,17 +87,24 @@ fn reads_well(text: &str, cpus: usize) {
 
 fn fits_a_spreadsheet(csv: &str, workers: &str) {
     let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
-    assert_eq!(rows.len(), 3, "{csv}");
     assert_eq!(rows[0][..2], ["workers", "first_batch_ms"]);
+    assert_eq!(
+        rows[0][8..11],
+        ["comparison", "prefetch_factor", "pin_memory"]
+    );
     for row in &rows[1..] {
         assert_eq!(row.len(), rows[0].len(), "{csv}");
-        let parsed = row
-            .iter()
-            .all(|cell| cell.is_empty() || cell.parse::<f64>().is_ok());
+        let mut figures = row[..8].iter();
+        let parsed = figures.all(|cell| cell.is_empty() || cell.parse::<f64>().is_ok());
         assert!(parsed && !row[2].is_empty(), "{csv}");
     }
-    let counts: Vec<&str> = rows[1..].iter().map(|row| row[0]).collect();
-    assert_eq!(counts.join(","), workers);
+    let of = |comparison: &str, column: usize| {
+        let rows = rows.iter().filter(|row| row[8] == comparison);
+        rows.map(|row| row[column]).collect::<Vec<_>>().join(",")
+    };
+    assert_eq!(of("workers", 0), workers, "{csv}");
+    assert_eq!(of("memory", 10), "false,true", "{csv}");
+    assert_eq!(rows.len(), 5, "{csv}");
 }
 
 fn figures_follow(found: &Value) {

@@ -301,6 +301,34 @@ mod tests {
     }
 
     #[test]
+    fn a_spreadsheet_holds_every_comparison() {
+        let mut sweep = sweep(&[(1, 10.0), (2, 20.0)]);
+        let of = |prefetch_factor, pin_memory| {
+            let mut row = row(2, 20.0);
+            (row.tried.prefetch_factor, row.tried.pin_memory) = (prefetch_factor, pin_memory);
+            row
+        };
+        sweep.prefetch = vec![of(Some(4), None)];
+        sweep.memory = vec![of(None, Some(false)), of(None, Some(true))];
+        let csv = csv(&sweep);
+        let cells = |name: &str| -> Vec<&str> {
+            let mut lines = csv.lines().map(|line| line.split(','));
+            let place = lines
+                .next()
+                .and_then(|mut head| head.position(|cell| cell == name));
+            let place = place.unwrap_or_else(|| panic!("no {name} in {csv}"));
+            lines.filter_map(|mut row| row.nth(place)).collect()
+        };
+        let compared = ["workers", "workers", "prefetch", "memory", "memory"];
+        assert_eq!(cells("comparison"), compared, "{csv}");
+        assert_eq!(cells("workers"), ["1", "2", "2", "2", "2"], "{csv}");
+        assert_eq!(cells("prefetch_factor"), ["", "", "4", "", ""], "{csv}");
+        let pinned = ["true", "true", "", "false", "true"];
+        assert_eq!(cells("pin_memory"), pinned, "{csv}");
+        assert_eq!(cells("copy_ms"), [""; 5], "{csv}");
+    }
+
+    #[test]
     fn a_number_that_is_given_twice_is_measured_once() {
         let mut tried = vec![];
         let found = Sweep::of(&[2, 1, 2, 1], &[4, 4], false, |one| {
