@@ -163,6 +163,13 @@ pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, St
     let line: Vec<OsString> = line.into_iter().collect();
     let mut args = parsed(&line).map_err(|error| stop(&error, &line))?;
     args.target = args.target.or(args.pid.take());
+    // Other programs take it for standard input or output, which are used for something else here.
+    if let Some((name, _)) = args.files.iter().find(|(_, path)| path.as_os_str() == "-") {
+        return Err(Stop::Usage(Hinted::new(
+            format!("{name}: `-` names no file"),
+            "if a file has this name, write `./-`",
+        )));
+    }
     if args.command.is_some() && (args.target.is_some() || args.watch != WatchArgs::default()) {
         return Err(Stop::Usage(Hinted::new(
             "a command takes no target, and its options come after it",

@@ -400,3 +400,22 @@ fn arguments_of_the_launched_command_are_not_parsed() {
         "--for is shorter than --interval"
     );
 }
+
+#[test]
+fn a_dash_is_no_file() {
+    for line in [
+        "--record -",
+        "rules --log-file -",
+        "replay -",
+        "diff a -",
+        "run --log - -- true",
+        "serve --textfile -",
+        "config --check -",
+    ] {
+        let (error, hint) = refused(line);
+        assert!(error.ends_with(": `-` names no file"), "{line}: {error}");
+        assert!(hint.contains("`./-`"), "{line}: {hint}");
+    }
+    assert!(typed("--record ./-").is_ok());
+    assert!(typed("run -- cat -").is_ok());
+}
