@@ -419,3 +419,12 @@ fn a_dash_is_no_file() {
     assert!(typed("--record ./-").is_ok());
     assert!(typed("run -- cat -").is_ok());
 }
+
+#[test]
+fn an_address_of_prometheus_has_no_query() {
+    for rest in ["/?tenant=a", "?tenant=a", "/#a"] {
+        let (error, hint) = refused(&format!("fleet --prometheus http://h:9090{rest}"));
+        assert_eq!(error, "--prometheus takes an address without `?` and `#`");
+        assert!(hint.contains("http://prometheus:9090"), "{hint}");
+    }
+}
