@@ -479,7 +479,8 @@ fn quitting_ends_the_command_or_leaves_it_running() {
     session.press("d");
     assert_eq!(session.ended().exit_code(), 0);
     session.until("what is left", |text| {
-        text.contains("is still running as process")
+        // It is no training yet.
+        text.contains("is still running as process") && text.contains("to watch it once it trains")
     });
     drop(session);
     wait("what comes later", || {
