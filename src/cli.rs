@@ -3,6 +3,7 @@
 //! Parses the arguments only; does not check whether a process or a file exists.
 
 mod diff;
+mod files;
 mod fleet;
 mod replay;
 mod run;
@@ -17,7 +18,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::error::Hinted;
@@ -28,6 +29,7 @@ use crate::options::{PathArgs, WatchArgs, Web, value};
 use crate::plain_toml::similar;
 
 pub(crate) use diff::DiffArgs;
+use files::NamedFile;
 pub(crate) use fleet::FleetArgs;
 pub(crate) use replay::ReplayArgs;
 pub(crate) use run::RunArgs;
@@ -84,6 +86,10 @@ pub(crate) struct Args {
 
     #[command(subcommand)]
     pub command: Option<Command>,
+
+    /// All paths above, and those of the command.
+    #[arg(skip)]
+    pub files: Vec<NamedFile>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -157,6 +163,13 @@ pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, St
     let line: Vec<OsString> = line.into_iter().collect();
     let mut args = parsed(&line).map_err(|error| stop(&error, &line))?;
     args.target = args.target.or(args.pid.take());
+    // Other programs take it for standard input or output, which are used for something else here.
+    if let Some((name, _)) = args.files.iter().find(|(_, path)| path.as_os_str() == "-") {
+        return Err(Stop::Usage(Hinted::new(
+            format!("{name}: `-` names no file"),
+            "if a file has this name, write `./-`",
+        )));
+    }
     if args.command.is_some() && (args.target.is_some() || args.watch != WatchArgs::default()) {
         return Err(Stop::Usage(Hinted::new(
             "a command takes no target, and its options come after it",
@@ -324,7 +337,7 @@ fn habit(message: &str) -> Option<String> {
 /// Parses a command line that may have a negative number as the value of an option, such as `--for -5s`. Clap takes it
 /// for an option of its own unless it is joined to the option: only then does the option say what is wrong with it.
 fn parsed(line: &[OsString]) -> Result<Args, clap::Error> {
-    let error = match Args::try_parse_from(line) {
+    let error = match read(line) {
         Ok(args) => return Ok(args),
         Err(error) => error,
     };
@@ -344,10 +357,19 @@ fn parsed(line: &[OsString]) -> Result<Args, clap::Error> {
     joined.push(&line[place + 1]);
     let mut line = line.to_vec();
     line.splice(place..place + 2, [joined]);
-    match Args::try_parse_from(line) {
+    match read(&line) {
         Err(other) if other.kind() != ErrorKind::ValueValidation => Err(error),
         parsed => parsed,
     }
+}
+
+fn read(line: &[OsString]) -> Result<Args, clap::Error> {
+    let mut program = Args::command();
+    let mut matches = program.try_get_matches_from_mut(line)?;
+    let files = files::named(&program, &matches);
+    let args = Args::from_arg_matches_mut(&mut matches);
+    let args = args.map_err(|error| error.format(&mut program))?;
+    Ok(Args { files, ..args })
 }
 
 /// Returns the command that is probably meant by the first word of a line, or by the word after `help`.

@@ -360,7 +360,7 @@ impl Names {
 }
 
 /// Returns the path of `loaders.toml` in the usual folder of the configuration.
-fn user_file() -> Option<PathBuf> {
+pub(crate) fn user_file() -> Option<PathBuf> {
     folders::config().map(|folder| folder.join(FILE))
 }
 

@@ -8,15 +8,19 @@ mod run;
 mod serve;
 mod target;
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::cli::{self, Args, Command, Stop};
-use crate::config::DEFAULT_FILE;
+use crate::config::{DEFAULT_FILE, usual_path};
 use crate::doctor::{self, Facts, Terminal};
 use crate::error::{Explain as _, Hinted, write_error};
+use crate::folders;
 use crate::job::{NoTarget, Target};
 use crate::launch::{have_memory, raise_open_files, survive_the_limit_of_file_sizes};
+use crate::loaders::user_file;
 use crate::logging;
 use crate::options::PathArgs;
 use crate::setup::{can_record, config, exists, has_screen, prepared, print, sampling, show};
@@ -29,6 +33,9 @@ use target::no_target_error;
 const RULES: &str = include_str!("../contrib/pipetop.rules.yml");
 /// Dashboard for Grafana.
 const DASHBOARD: &str = include_str!("../contrib/pipetop.dashboard.json");
+
+/// Options that name a file to write; all others name one to read.
+const WRITTEN: [&str; 4] = ["--log", "--log-file", "--record", "--textfile"];
 
 /// Parses, runs, and turns the outcome into an exit code.
 pub(crate) fn main(stdout_is_closed: bool) -> ExitCode {
@@ -104,31 +111,43 @@ fn run(args: Args) -> Result<ExitCode, Hinted> {
     }
 }
 
-/// Returns an error if two options name the same file to write.
+/// Returns an error if a file to write is named twice, or is also read.
 fn writes_each_file_once(args: &Args) -> Result<(), Hinted> {
-    let (log, record) = match &args.command {
-        None => (None, args.watch.record.as_ref()),
-        Some(Command::Run(run)) => (run.log.as_ref(), run.watch.record.as_ref()),
-        Some(_) => (None, None),
-    };
-    let named = [
-        ("--log", log),
-        ("--log-file", args.log_file.as_ref()),
-        ("--record", record),
+    let usual = [
+        ("the usual configuration", usual_path()),
+        ("the user's loaders.toml", user_file()),
     ];
-    let absolute = |path: &PathBuf| std::path::absolute(path).ok();
-    let named = named.into_iter();
-    let mut named: Vec<_> = named
-        .filter_map(|(name, path)| Some((absolute(path?)?, name)))
-        .collect();
-    named.sort();
-    match named.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        Some(pair) => Err(Hinted::new(
-            format!("{} and {} name the same file", pair[0].1, pair[1].1),
+    let usual = usual
+        .into_iter()
+        .filter_map(|(name, path)| Some((name, identity(&path?)?)));
+    let named = args.files.iter();
+    let named = named.filter_map(|(name, path)| Some((name.as_str(), identity(path)?)));
+    let files: Vec<_> = named.chain(usual).collect();
+    let clash = WRITTEN.iter().find_map(|written| {
+        let (_, file) = files.iter().find(|(name, _)| name == written)?;
+        let is_same = |(name, other): &&(&str, FileIdentity)| name != written && other == file;
+        Some((written, files.iter().find(is_same)?.0))
+    });
+    match clash {
+        Some((written, other)) => Err(Hinted::new(
+            format!("{written} and {other} name the same file"),
             "use one file for each",
         )),
         None => Ok(()),
     }
+}
+
+/// Device and inode of a file; before it exists, those of its folder, and its name.
+type FileIdentity = (u64, u64, Option<OsString>);
+
+/// Returns what tells a file from all others. `None` if its folder does not exist.
+fn identity(path: &Path) -> Option<FileIdentity> {
+    let inode = |path: &Path| path.metadata().map(|data| (data.dev(), data.ino())).ok();
+    if let Some((device, inode)) = inode(path) {
+        return Some((device, inode, None));
+    }
+    let (device, folder) = inode(folders::of_file(path))?;
+    Some((device, folder, path.file_name().map(OsString::from)))
 }
 
 fn examine(places: &PathArgs, json: bool) -> String {

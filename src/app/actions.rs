@@ -282,11 +282,12 @@ impl App {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::launch::LogStorage;
 
     #[test]
     fn an_open_question_accepts_only_its_answers() {
         for action in Action::ALL {
-            let launched = LaunchedCommand::new("python train.py".to_owned(), String::new());
+            let launched = LaunchedCommand::new("python train.py".to_owned(), LogStorage::Memory);
             let app = App::new(Config::default(), String::new());
             let mut app = app.launched(launched);
             assert_eq!(app.act(Action::Quit), [Effect::Draw]);

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use super::Effect;
 use crate::last_lines::Lines;
-use crate::launch::{Ending, ExitTracker, SupervisorEvent};
+use crate::launch::{Ending, ExitTracker, LogStorage, SupervisorEvent};
 use crate::ui::CommandView;
 
 /// The command's part of the screen.
 #[derive(Debug, Default)]
 pub struct LaunchedCommand {
     pub(super) shown: CommandView,
+    log: LogStorage,
     exit: ExitTracker,
     ended: Option<Ending>,
     /// No process of the command is left.
@@ -28,15 +29,15 @@ pub enum QuitChoice {
 }
 
 impl LaunchedCommand {
-    /// Creates the state of a running command. `output_path` is where its output would go after pipetop ends.
-    pub fn new(name: String, output_path: String) -> Self {
+    /// Creates the state of a running command. `log` is where its output is.
+    pub fn new(name: String, log: LogStorage) -> Self {
         let shown = CommandView {
             name,
-            output_path,
             ..CommandView::default()
         };
         Self {
             shown,
+            log,
             ..Self::default()
         }
     }
@@ -108,6 +109,8 @@ impl LaunchedCommand {
 
     /// Opens the question.
     pub(super) fn open_question(&mut self) -> Vec<Effect> {
+        // Another command may have taken the usual name since this one began.
+        self.shown.output_path = self.log.kept_location();
         self.shown.asked = true;
         vec![Effect::Draw]
     }

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::action::Action;
     use crate::config::Config;
-    use crate::model::literals::training;
+    use crate::model::literals::{machine, training};
     use crate::record::Ring;
     use crate::sample::ReplayPosition;
     use crate::source::replay::{Player, past};
@@ -187,6 +187,23 @@ mod tests {
         assert_eq!(app.act(Action::SeekBack), []);
         assert_eq!(app.act(Action::Pause), [Effect::Draw]);
         assert!(!app.view().state.paused);
+    }
+
+    #[test]
+    fn keys_jump_to_either_end_where_there_is_no_job() {
+        let mut ring = Ring::new(usize::MAX);
+        for at in 0..60 {
+            ring.push(&machine(f64::from(at))).unwrap();
+        }
+        let samples = std::mem::take(ring.samples());
+        let mut app = app().replaying(Player::new(samples, 0..=59, None));
+        for (action, at) in [(Action::ToEnd, 59), (Action::ToBegin, 0)] {
+            app.settle(Duration::ZERO);
+            assert_eq!(app.act(action), [Effect::Draw]);
+            app.settle(Duration::ZERO);
+            let replay = app.view().state.replay.expect("it is a replay");
+            assert_eq!(replay.at.as_secs(), at, "{action:?}");
+        }
     }
 
     #[test]

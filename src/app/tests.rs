@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use super::runtime::{Io, Shown as _};
 use super::*;
 use crate::action::Action;
-use crate::launch::Ending;
+use crate::launch::{Ending, LogStorage};
 use crate::model::literals::{machine, training};
 use crate::sample::literals::worker;
 use crate::sample::{JobCandidate, TrainerNow};
@@ -234,7 +234,7 @@ fn polled(at: u32) -> Sample {
 
 #[test]
 fn panels_stop_at_their_end() {
-    let launched = LaunchedCommand::new("python train.py".to_owned(), String::new());
+    let launched = LaunchedCommand::new("python train.py".to_owned(), LogStorage::Memory);
     let mut app = app().launched(launched);
     app.update(Event::Printed(b"a line\n".repeat(100)));
     for at in 0..=20 {
@@ -263,7 +263,7 @@ fn panels_stop_at_their_end() {
 
 #[test]
 fn the_output_scrolls_to_its_end_while_there_is_no_job() {
-    let launched = LaunchedCommand::new("python train.py".to_owned(), String::new());
+    let launched = LaunchedCommand::new("python train.py".to_owned(), LogStorage::Memory);
     let mut app = app().launched(launched);
     app.update(Event::Printed(b"a line\n".repeat(100)));
     app.drawn = Rect::new(0, 0, 80, 24);
@@ -289,7 +289,7 @@ fn the_output_scrolls_to_its_end_while_there_is_no_job() {
 
 #[test]
 fn lines_that_were_scrolled_to_stay_while_new_ones_arrive() {
-    let launched = LaunchedCommand::new("python train.py".to_owned(), String::new());
+    let launched = LaunchedCommand::new("python train.py".to_owned(), LogStorage::Memory);
     let mut app = app().launched(launched);
     let numbered = |numbers: std::ops::Range<u32>| {
         let lines = numbers.map(|number| format!("line {number}.\n"));
@@ -845,7 +845,8 @@ async fn a_closed_terminal_ends_the_app_without_an_error() {
 
 /// Runs the loop on a launched command.
 async fn launched(script: impl AsyncFnOnce(&Script)) -> Session {
-    let launched = LaunchedCommand::new("python train.py".to_owned(), "/home/nohup.out".to_owned());
+    let log = LogStorage::Named("/home/nohup.out".into());
+    let launched = LaunchedCommand::new("python train.py".to_owned(), log);
     session_of(app().launched(launched), None, script).await
 }
 

@@ -53,6 +53,12 @@ impl FleetArgs {
         let Some(host) = below.into_iter().flatten().next() else {
             return plain("begin it with http:// or https://, as in http://prometheus:9090");
         };
+        if host.contains(['?', '#']) {
+            return Err(Hinted::new(
+                "--prometheus takes an address without `?` and `#`",
+                "use one like http://prometheus:9090",
+            ));
+        }
         let host = host.split('/').next().unwrap_or_default();
         if host.contains('@') {
             return plain("leave the password out: set PIPETOP_PROMETHEUS_BASIC to USER:PASSWORD");

@@ -400,3 +400,31 @@ fn arguments_of_the_launched_command_are_not_parsed() {
         "--for is shorter than --interval"
     );
 }
+
+#[test]
+fn a_dash_is_no_file() {
+    for line in [
+        "--record -",
+        "rules --log-file -",
+        "replay -",
+        "diff a -",
+        "run --log - -- true",
+        "serve --textfile -",
+        "config --check -",
+    ] {
+        let (error, hint) = refused(line);
+        assert!(error.ends_with(": `-` names no file"), "{line}: {error}");
+        assert!(hint.contains("`./-`"), "{line}: {hint}");
+    }
+    assert!(typed("--record ./-").is_ok());
+    assert!(typed("run -- cat -").is_ok());
+}
+
+#[test]
+fn an_address_of_prometheus_has_no_query() {
+    for rest in ["/?tenant=a", "?tenant=a", "/#a"] {
+        let (error, hint) = refused(&format!("fleet --prometheus http://h:9090{rest}"));
+        assert_eq!(error, "--prometheus takes an address without `?` and `#`");
+        assert!(hint.contains("http://prometheus:9090"), "{hint}");
+    }
+}

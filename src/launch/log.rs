@@ -29,12 +29,14 @@ pub struct Log {
     offset: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum LogStorage {
+/// Where the output file is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum LogStorage {
     /// A file named by the user.
     Named(PathBuf),
     /// An unnamed file in this directory, which disappears when the last process closes it.
     Unnamed(PathBuf),
+    #[default]
     Memory,
 }
 
@@ -144,13 +146,8 @@ impl Log {
         Ok(length)
     }
 
-    /// Returns where [`Log::keep`] would leave the output, as text for the user.
-    pub fn kept_location(&self) -> String {
-        match &self.storage {
-            LogStorage::Named(path) => path.display().to_string(),
-            LogStorage::Unnamed(directory) => directory.join(NAME).display().to_string(),
-            LogStorage::Memory => "kept in memory".to_owned(),
-        }
+    pub fn storage(&self) -> &LogStorage {
+        &self.storage
     }
 
     /// Gives the file a permanent name if it has none: `nohup.out`, or a similar one.
@@ -163,10 +160,8 @@ impl Log {
             LogStorage::Memory => return Ok(Kept::InMemory),
             LogStorage::Unnamed(directory) => directory,
         };
-        let ours = format!("nohup-{}.out", std::process::id());
         let mut failed = io::Error::from(io::ErrorKind::AlreadyExists);
-        for name in [NAME, &ours] {
-            let path = directory.join(name);
+        for path in names(directory) {
             match link(&self.file, &path) {
                 Ok(()) => return Ok(Kept::In(path)),
                 Err(error) => failed = error,
@@ -174,6 +169,29 @@ impl Log {
         }
         Err(failed)
     }
+}
+
+impl LogStorage {
+    /// Returns where [`Log::keep`] would leave the output now, as text for the user.
+    pub fn kept_location(&self) -> String {
+        match self {
+            Self::Named(path) => path.display().to_string(),
+            Self::Unnamed(directory) => {
+                let free = |path: &PathBuf| path.symlink_metadata().is_err();
+                names(directory).into_iter().find(free).map_or_else(
+                    || "no file: its names are taken".to_owned(),
+                    |path| path.display().to_string(),
+                )
+            }
+            Self::Memory => "kept in memory".to_owned(),
+        }
+    }
+}
+
+/// Returns the names to try for a file in this directory, the best first.
+fn names(directory: &Path) -> [PathBuf; 2] {
+    let ours = format!("nohup-{}.out", std::process::id());
+    [NAME, &ours].map(|name| directory.join(name))
 }
 
 fn link(file: &File, path: &Path) -> io::Result<()> {
@@ -238,6 +256,8 @@ mod tests {
         for expected in ["nohup.out", &format!("nohup-{}.out", std::process::id())] {
             let before = names();
             let mut log = Log::unnamed(&directories).unwrap();
+            let location = folder.path().join(expected).display().to_string();
+            assert_eq!(log.storage().kept_location(), location);
             assert_eq!(names(), before, "it has a name already");
             let mut writer = log.writer().unwrap();
             writer.write_all(b"hello").unwrap();

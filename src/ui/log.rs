@@ -17,8 +17,8 @@ pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
 /// Whether the keys scroll the output.
 pub(super) fn scrolls(view: &View<'_>) -> bool {
     match view.attach {
-        // Without a job it is the only panel that scrolls.
-        Attach::LookingForJob { .. } => !view.state.help,
+        // Without a job it is the only panel that scrolls. A replay has no output, so its keys move in time.
+        Attach::LookingForJob { .. } => view.command.is_some() && !view.state.help,
         Attach::Picker(_) => false,
         Attach::Attached | Attach::Ended => {
             let shown = view.state.page != Page::Tree && !view.state.help;

@@ -160,12 +160,14 @@ fn speedup(share: Share) -> f64 {
     1.0 / share.complement().0.max(0.01)
 }
 
-/// Returns the gain, limited to `at_most`, for example `up to 2.6x faster (2.4-2.9)`.
+/// Returns the gain, limited to `at_most`, for example `up to 2.6x faster (2.4-2.6)`. With an interval that goes higher, it
+/// is `up to about 2.6x faster (2.4-2.9)`.
 pub(super) fn gain(stall: Interval, at_most: f64) -> String {
     let up_to = |share| format!("{:.1}", speedup(share).min(at_most));
     let (low, middle, high) = (up_to(stall.low), up_to(stall.share), up_to(stall.high));
+    let about = if middle == high { "" } else { "about " };
     let range = (low != high).then(|| format!(" ({low}-{high})"));
-    format!("up to {middle}x faster{}", range.unwrap_or_default())
+    format!("up to {about}{middle}x faster{}", range.unwrap_or_default())
 }
 
 /// Minimum ratio of two gains at which both are stated.
@@ -223,4 +225,20 @@ pub(super) fn more_workers(
 fn most_gain(now: u32, advised: u32, fed: Option<f64>) -> f64 {
     let at_work = |workers: u32| fed.map_or(workers.into(), |fed| fed.min(workers.into()));
     at_work(advised) / at_work(now.max(1)).max(0.01)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gain_with_an_interval_is_no_exact_limit() {
+        let of = |low, share, high| {
+            let [low, share, high] = [low, share, high].map(Share);
+            gain(Interval { share, low, high }, 2.2)
+        };
+        assert_eq!(of(0.5, 0.5, 0.5), "up to 2.0x faster");
+        assert_eq!(of(0.375, 0.5, 0.63), "up to about 2.0x faster (1.6-2.2)");
+        assert_eq!(of(0.375, 0.6, 0.7), "up to 2.2x faster (1.6-2.2)");
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
 use std::process::{Child, Command, Output, Stdio};
 
 use proptest::prelude::*;
@@ -753,4 +755,80 @@ fn a_configuration_is_checked_and_nothing_else_is_done() {
     for arguments in [&[other][..], &["--config", other]] {
         assert_eq!(check(arguments), (Some(0), format!("{other}: OK\n")));
     }
+}
+
+#[test]
+fn no_file_has_two_roles_if_one_of_them_is_to_write_it() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let own = folder.path().join("pipetop");
+    fs::create_dir(&own).expect("ours");
+    for name in ["one", "pipetop/pipetop.toml", "pipetop/loaders.toml"] {
+        fs::write(folder.path().join(name), "# mine\n").expect("ours");
+    }
+    symlink("one", folder.path().join("link")).expect("ours");
+    let run = |line: &str| {
+        pipetop(line.split_whitespace())
+            .current_dir(folder.path())
+            .env("XDG_CONFIG_HOME", folder.path())
+            .to_end()
+    };
+    for (line, clash) in [
+        (
+            "--once --config one --log-file one",
+            "--log-file and --config",
+        ),
+        ("--record new --log-file ./new", "--log-file and --record"),
+        (
+            "rules --log-file link --config one",
+            "--log-file and --config",
+        ),
+        (
+            "rules --log-file pipetop/pipetop.toml",
+            "--log-file and the usual configuration",
+        ),
+        (
+            "rules --log-file pipetop/loaders.toml",
+            "--log-file and the user's loaders.toml",
+        ),
+        (
+            "config --check one --log-file one",
+            "--log-file and --check",
+        ),
+        ("run --log one --config one -- true", "--log and --config"),
+        ("replay one --once --log-file one", "--log-file and FILE"),
+        ("diff link other --log-file one", "--log-file and BEFORE"),
+        ("diff other one --log-file one", "--log-file and AFTER"),
+        (
+            "serve --textfile new --log-file new",
+            "--log-file and --textfile",
+        ),
+        (
+            "serve --textfile one --web.config.file one",
+            "--textfile and --web.config.file",
+        ),
+        (
+            "fleet --prometheus http://x --token-file one --log-file one",
+            "--log-file and --token-file",
+        ),
+        (
+            "demo --record new --log-file new",
+            "--log-file and --record",
+        ),
+        ("sweep --log one --config one -- true", "--log and --config"),
+        (
+            "headspace --log new --log-file new -- true",
+            "--log and --log-file",
+        ),
+    ] {
+        let Refused { error, .. } = refused_with(&run(line), 1);
+        assert_eq!(error, format!("{clash} name the same file"), "{line}");
+        assert!(!folder.path().join("new").exists(), "{line}");
+    }
+    for name in ["one", "pipetop/pipetop.toml", "pipetop/loaders.toml"] {
+        let text = fs::read_to_string(folder.path().join(name)).expect("ours");
+        assert_eq!(text, "# mine\n", "{name}");
+    }
+    // Two files that are only read may be the same.
+    let Refused { error, .. } = refused_with(&run("diff one one --log-file log"), 1);
+    assert!(error.contains("neither a recording nor"), "{error}");
 }

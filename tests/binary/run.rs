@@ -452,10 +452,14 @@ fn a_screen_ends_with_its_command_and_prints_the_final_lines() {
 #[test]
 fn quitting_ends_the_command_or_leaves_it_running() {
     let place = RunFolder::new();
-    let mut session = place.session(&["--", "sh", "-c", LONG]);
+    // The usual file for the output is taken when the question is asked, but not yet when the command begins.
+    let takes_the_name = format!(": > nohup.out; {LONG}");
+    let mut session = place.session(&["--", "sh", "-c", &takes_the_name]);
     session.shows("the output", |screen| screen.contains("begun"));
     session.press("q");
-    session.shows("the question", |screen| screen.contains("still running"));
+    session.shows("the question", |screen| {
+        screen.contains("still running") && screen.contains("/nohup-")
+    });
     session.press("\u{1b}");
     session.shows("the screen", |screen| !screen.contains("still running"));
     session.press("q");
@@ -475,7 +479,8 @@ fn quitting_ends_the_command_or_leaves_it_running() {
     session.press("d");
     assert_eq!(session.ended().exit_code(), 0);
     session.until("what is left", |text| {
-        text.contains("is still running as process")
+        // It is no training yet.
+        text.contains("is still running as process") && text.contains("to watch it once it trains")
     });
     drop(session);
     wait("what comes later", || {

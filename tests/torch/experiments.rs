@@ -191,10 +191,11 @@ fn a_sweep_finds_the_cpus() {
         }
         let cores = |workers| row(workers).map(|row| number(&row["worker_cpu_cores"]));
         // With all CPUs in use, more workers get no more of them, unless other programs use CPUs, too. What they gain
-        // then depends on the machine's pace, which changes between two rows, and so does the knee.
+        // then depends on the machine's pace, which changes between two rows, and so does the knee, if there is one.
         let (two, four) = (cores(2).expect("a row"), cores(4).expect("a row"));
         assert!(cpus > 2 || four < 1.25 * two, "{found:#}");
-        assert!(row(of("knee")).is_some(), "{found:#}");
+        let knee = &found["knee"];
+        assert!(knee.is_null() || row(of("knee")).is_some(), "{found:#}");
         assert!(found["advised"].as_u64() <= Some(cpus), "{found:#}");
     });
 }
@@ -222,7 +223,7 @@ fn workers_in_the_words_and_settings_from_outside() {
         assert_eq!(begins, [1, 2, 2, 2, 2].map(begin), "{log}");
         assert_eq!(
             (&found["knee"], found["rows"].as_array().map(Vec::len)),
-            (&2.into(), Some(2))
+            (&Value::Null, Some(2))
         );
         let speedup = number(&found["rows"][1]["speedup"]);
         // The speedup is 2 on an idle machine.

@@ -131,7 +131,7 @@ impl Sweep {
         for workers in each_once(counts) {
             found.rows.push(run(tried(workers))?);
         }
-        let Some(workers) = found.knee() else {
+        let Some(workers) = found.enough() else {
             return Ok(found);
         };
         for factor in each_once(prefetch_factors) {
@@ -150,8 +150,15 @@ impl Sweep {
         Ok(found)
     }
 
-    /// Returns the fewest workers that are about as good as the best.
+    /// Returns the fewest workers that are about as good as the best, if more were tried: otherwise more may be better.
     pub fn knee(&self) -> Option<u32> {
+        let enough = self.enough()?;
+        let more = |row: &SweepRow| row.tried.workers > enough;
+        self.rows.iter().any(more).then_some(enough)
+    }
+
+    /// Returns the fewest workers that are about as good as the best.
+    pub fn enough(&self) -> Option<u32> {
         let best = self
             .rows
             .iter()
@@ -284,6 +291,44 @@ mod tests {
     }
 
     #[test]
+    fn a_document_has_no_knee_where_the_text_has_none() {
+        let knee = |rates: &[(u32, f64)]| json(&sweep(rates))["knee"].as_u64();
+        assert_eq!(knee(&[(1, 10.0), (2, 10.0)]), Some(1));
+        for without in [&[(1, 10.0)][..], &[(1, 10.0), (2, 20.0)]] {
+            assert!(text::conclusion(&sweep(without)).contains("no knee"));
+            assert_eq!(knee(without), None);
+        }
+    }
+
+    #[test]
+    fn a_spreadsheet_holds_every_comparison() {
+        let mut sweep = sweep(&[(1, 10.0), (2, 20.0)]);
+        let of = |prefetch_factor, pin_memory| {
+            let mut row = row(2, 20.0);
+            (row.tried.prefetch_factor, row.tried.pin_memory) = (prefetch_factor, pin_memory);
+            row
+        };
+        sweep.prefetch = vec![of(Some(4), None)];
+        sweep.memory = vec![of(None, Some(false)), of(None, Some(true))];
+        let csv = csv(&sweep);
+        let cells = |name: &str| -> Vec<&str> {
+            let mut lines = csv.lines().map(|line| line.split(','));
+            let place = lines
+                .next()
+                .and_then(|mut head| head.position(|cell| cell == name));
+            let place = place.unwrap_or_else(|| panic!("no {name} in {csv}"));
+            lines.filter_map(|mut row| row.nth(place)).collect()
+        };
+        let compared = ["workers", "workers", "prefetch", "memory", "memory"];
+        assert_eq!(cells("comparison"), compared, "{csv}");
+        assert_eq!(cells("workers"), ["1", "2", "2", "2", "2"], "{csv}");
+        assert_eq!(cells("prefetch_factor"), ["", "", "4", "", ""], "{csv}");
+        let pinned = ["true", "true", "", "false", "true"];
+        assert_eq!(cells("pin_memory"), pinned, "{csv}");
+        assert_eq!(cells("copy_ms"), [""; 5], "{csv}");
+    }
+
+    #[test]
     fn a_number_that_is_given_twice_is_measured_once() {
         let mut tried = vec![];
         let found = Sweep::of(&[2, 1, 2, 1], &[4, 4], false, |one| {
@@ -299,14 +344,14 @@ mod tests {
         let mut sweep = sweep(&[(1, 10.0), (2, 20.0)]);
         sweep.rows[0].steady = None;
         assert_eq!(sweep.speedup(&sweep.rows[1]), None);
-        assert_eq!(sweep.knee(), Some(2));
+        assert_eq!(sweep.enough(), Some(2));
     }
 
     #[test]
-    fn a_row_that_was_not_set_is_no_knee() {
+    fn a_row_that_was_not_set_is_not_enough() {
         let mut sweep = sweep(&[(1, 20.0), (2, 20.0)]);
         sweep.rows[0].not_set = Some("num_workers was 2".to_owned());
-        assert_eq!(sweep.knee(), Some(2));
+        assert_eq!(sweep.enough(), Some(2));
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub(super) fn run(
     let recorder = options.recorder.clone();
     let summary = Arc::new(Mutex::new(Summary::new()));
     let sum_up = Arc::clone(&summary);
-    let launched = LaunchedCommand::new(name.clone(), log.kept_location());
+    let launched = LaunchedCommand::new(name.clone(), log.storage().clone());
     let outcome = app::watch(Setup {
         options,
         job: None,
@@ -102,7 +102,7 @@ fn close(
     let mut stopped = launched.choice() == Some(QuitChoice::Ending);
     let leaves = launched.choice() == Some(QuitChoice::Running) && ended.is_none();
     if leaves {
-        page += &still_running(name, &running, &log);
+        page += &still_running(name, &running, &log, summary.report().is_some());
     }
     // If the output is closed, there is nothing to do.
     let _ = print(page);
@@ -175,7 +175,7 @@ fn last_output(launched: &LaunchedCommand) -> String {
     page
 }
 
-fn still_running(name: &str, running: &Running, log: &Log) -> String {
+fn still_running(name: &str, running: &Running, log: &Log, trains: bool) -> String {
     let pid = running.pid();
     let output = match log.keep() {
         Ok(Kept::In(path)) => format!("its output is in {}", path.display()),
@@ -183,7 +183,8 @@ fn still_running(name: &str, running: &Running, log: &Log) -> String {
         Err(error) => format!("its output has no file ({error}): /proc/{pid}/fd/1"),
     };
     let output = printable(&output);
+    let watch = if trains { "again" } else { "once it trains" };
     format!(
-        "{name} is still running as process {pid}; {output}\nrun `pipetop {pid}` to watch it again\n"
+        "{name} is still running as process {pid}; {output}\nrun `pipetop {pid}` to watch it {watch}\n"
     )
 }

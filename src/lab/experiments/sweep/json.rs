@@ -15,7 +15,7 @@ pub fn json(sweep: &Sweep) -> Value {
         "prefetch": rows(&sweep.prefetch),
         "memory": rows(&sweep.memory),
         "knee": sweep.knee(),
-        "advised": sweep.knee().map(|knee| knee.min(sweep.cpus_allowed.max(1))),
+        "advised": sweep.enough().map(|enough| enough.min(sweep.cpus_allowed.max(1))),
         "cpus_allowed": sweep.cpus_allowed,
     })
 }
@@ -37,18 +37,29 @@ fn row(sweep: &Sweep, row: &SweepRow) -> Value {
     })
 }
 
-/// Returns the table for `--csv`, with its heading. Its columns are some of the keys of the document's rows.
+/// Returns the table for `--csv`, with its heading. Its columns are some of the keys of the document's rows, and what a
+/// row is compared by.
 pub fn csv(sweep: &Sweep) -> String {
-    let head =
-        "workers,first_batch_ms,batches_per_s,wait_share,step_ms,worker_cpu_cores,speedup,not_set";
-    let line = |row: &SweepRow| {
-        let row = self::row(sweep, row);
-        let cells = head.split(',').map(|column| match row[column].as_f64() {
-            Some(number) => number.to_string(),
-            None => row[column].as_str().unwrap_or_default().to_owned(),
-        });
-        cells.collect::<Vec<_>>().join(",")
-    };
-    let lines = std::iter::once(head.to_owned()).chain(sweep.rows.iter().map(line));
-    lines.map(|line| line + "\n").collect()
+    const HEAD: &str = "workers,first_batch_ms,batches_per_s,wait_share,step_ms,worker_cpu_cores,speedup,not_set,\
+                        comparison,prefetch_factor,pin_memory,copy_ms";
+    let comparisons = [
+        ("workers", &sweep.rows),
+        ("prefetch", &sweep.prefetch),
+        ("memory", &sweep.memory),
+    ];
+    let mut table = format!("{HEAD}\n");
+    for (comparison, rows) in comparisons {
+        for row in rows {
+            let mut row = self::row(sweep, row);
+            row["comparison"] = comparison.into();
+            let cells = HEAD.split(',').map(|column| match &row[column] {
+                Value::Null => String::new(),
+                Value::String(text) => text.clone(),
+                value => value.to_string(),
+            });
+            table += &cells.collect::<Vec<_>>().join(",");
+            table.push('\n');
+        }
+    }
+    table
 }

@@ -66,30 +66,27 @@ fn hardly_waits(sweep: &Sweep, workers: u32) -> bool {
 pub fn conclusion(sweep: &Sweep) -> String {
     let cpus = sweep.cpus_allowed;
     let mut lines = vec![String::new()];
-    let most = sweep.rows.iter().map(|row| row.tried.workers).max();
-    match (sweep.knee(), most) {
-        (Some(knee), Some(most)) if knee < most => {
-            lines.push(format!(
-                "knee at {}: more add less than 5 %",
-                counted(knee, "worker")
-            ));
-        }
-        (Some(knee), _) if hardly_waits(sweep, knee) => lines.push(format!(
-            "no knee up to {}, and the trainer hardly waits: more gain little",
-            counted(knee, "worker")
-        )),
-        (Some(knee), _) if knee >= cpus && fills_the_cpus(sweep, knee) => lines.push(format!(
-            "no knee up to {}, and the CPUs allow no more at full speed",
-            counted(knee, "worker")
-        )),
+    match (sweep.knee(), sweep.enough()) {
         (Some(knee), _) => lines.push(format!(
-            "no knee up to {}: try more",
+            "knee at {}: more add less than 5 %",
             counted(knee, "worker")
         )),
-        (None, _) if sweep.rows.iter().all(|row| row.not_set.is_some()) => {
+        (None, Some(best)) if hardly_waits(sweep, best) => lines.push(format!(
+            "no knee up to {}, and the trainer hardly waits: more gain little",
+            counted(best, "worker")
+        )),
+        (None, Some(best)) if best >= cpus && fills_the_cpus(sweep, best) => lines.push(format!(
+            "no knee up to {}, and the CPUs allow no more at full speed",
+            counted(best, "worker")
+        )),
+        (None, Some(best)) => lines.push(format!(
+            "no knee up to {}: try more",
+            counted(best, "worker")
+        )),
+        (None, None) if sweep.rows.iter().all(|row| row.not_set.is_some()) => {
             lines.push("no number of workers took effect: put {workers} in the command".to_owned());
         }
-        (None, _) => {
+        (None, None) => {
             lines.push("no steady state reached: use longer runs (--for)".to_owned());
         }
     }
