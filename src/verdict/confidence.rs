@@ -3,7 +3,7 @@
 
 use super::context::Context;
 use super::level::{MODERATE, SLIGHT};
-use super::{Evidence, Kind};
+use super::{Evidence, Interval, Kind};
 use crate::model::rates::Estimate;
 use crate::sample::{LoaderKind, Tier};
 use crate::units::Share;
@@ -29,7 +29,7 @@ const OFF: f64 = 0.02;
 pub(super) fn confidence(
     context: &Context<'_>,
     kind: Kind,
-    wait: Estimate,
+    (wait, stall): (Estimate, Interval),
     evidence: &[Evidence],
     no_gpu: bool,
 ) -> Share {
@@ -46,7 +46,8 @@ pub(super) fn confidence(
         UNSEEN_GPU
     };
     let factors = MAX_CONFIDENCE * measured(tier, loader) * gpu;
-    Share(factors * side_probability(kind, wait, off(tier))).clamped()
+    let chance = side_probability(kind, wait, off(tier)).min(lost_probability(kind, wait, stall));
+    Share(factors * chance).clamped()
 }
 
 /// Returns the factor for the access, the kind of loader, and whether it is known by its name.
@@ -92,6 +93,17 @@ fn side_probability(kind: Kind, wait: Estimate, off: f64) -> f64 {
         1.0
     };
     chance.min(most).max(0.5)
+}
+
+/// Returns the probability that waits which are clear by themselves are lost: a GPU may have worked during an unknown part of
+/// them, each as likely as any other. At least one half, as in [`side_probability`].
+fn lost_probability(kind: Kind, wait: Estimate, stall: Interval) -> f64 {
+    let hides = wait.low.0 >= MODERATE && stall.low.0 < MODERATE;
+    if kind != Kind::DataBound || !hides {
+        return 1.0;
+    }
+    let lost = (stall.high.0 - MODERATE) / (stall.high.0 - stall.low.0).max(f64::EPSILON);
+    lost.clamp(0.5, 1.0)
 }
 
 /// Returns the share of the normal distribution below `halves` times half the width of its 95 % interval: a logistic

@@ -234,7 +234,7 @@ fn judged(
     let headspace = Some(headspace(context, stall));
     let helps = cause.is_none_or(|cause| cause.rule().more_workers_help);
     let workers = workers(context, kind == Kind::DataBound && helps);
-    let confidence = confidence(context, kind, wait, &evidence, no_gpu);
+    let confidence = confidence(context, kind, (wait, stall), &evidence, no_gpu);
     let verdict = Verdict {
         kind,
         cause,

@@ -290,3 +290,18 @@ fn compute_bound_is_a_guess_where_unclear_time_could_change_it() {
     assert!((0.55..0.7).contains(&probability(0.01, 0.06)));
     assert!(probability(0.01, 0.01) > 0.7);
 }
+
+#[test]
+fn waits_that_a_gpu_may_hide_are_less_surely_lost() {
+    let probability = |low, high| {
+        let stall = Interval {
+            share: Share(f64::midpoint(low, high)),
+            low: Share(low),
+            high: Share(high),
+        };
+        lost_probability(Kind::DataBound, wait(0.6, 0.63, 0.66), stall)
+    };
+    assert!((0.75..0.85).contains(&probability(0.0, 0.5)));
+    assert!((probability(0.0, 0.2) - 0.5).abs() < f64::EPSILON);
+    assert!((probability(0.2, 0.6) - 1.0).abs() < f64::EPSILON);
+}
