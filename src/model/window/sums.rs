@@ -10,8 +10,8 @@ use crate::model::interval::{SampleInterval, Total};
 use crate::model::overlap::{Overlap, overlap};
 use crate::model::usage::{Counts, Delta, Usage, WCHAR};
 use crate::sample::{
-    BatchClock, BatchCount, BatchLoad, GpuSample, LoaderSample, RankSample, Sample, Wait,
-    WorkerSample, WorkerTally,
+    BatchClock, BatchCount, BatchLoad, GpuSample, LoaderKind, LoaderSample, RankSample, Sample,
+    Wait, WorkerSample, WorkerTally,
 };
 use crate::units::{ProcessKey, keep_newest};
 
@@ -230,7 +230,9 @@ impl RankSums {
                     .or_default()
                     .add(batches, interval.seconds);
                 // Between two epochs, reports go on without workers: no batch can come.
-                let pauses = loader.workers.is_empty() && !self.workers.is_empty() && batches == 0;
+                let is_a_place = [LoaderKind::Other, LoaderKind::Reported].contains(&loader.kind);
+                let without_workers = is_a_place && loader.workers.is_empty();
+                let pauses = without_workers && !self.workers.is_empty() && batches == 0;
                 if !loader.nested && !pauses {
                     counted = Some(batches.saturating_add(counted.unwrap_or(0)));
                 }
