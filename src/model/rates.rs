@@ -318,7 +318,7 @@ impl Rates {
     /// be no loader, or nothing but its place in the training loop. A job that reports its steps goes on with another
     /// loader, or ends: it keeps them for a few seconds only.
     pub(super) fn keep_loaders(&mut self, before: &Self, seconds: f64) {
-        /// Longer than a Python takes to end.
+        /// As long as the screen's window.
         const REPORTING: f64 = 10.0;
         let now = self.job.iter_mut().flat_map(|job| &mut job.ranks);
         for rank in now.filter(|rank| rank.loaders.iter().all(LoaderRates::is_only_a_place)) {

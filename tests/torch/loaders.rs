@@ -918,7 +918,6 @@ fn processes_that_evaluate_a_model() {
 /// The main thread waits for the loader whenever the queue has room, even if the thread that trains never waits.
 #[test]
 fn training_in_a_thread_that_the_main_thread_feeds() {
-    // Twice as long as usual: with a step of 50 ms, an unoptimised pipetop was up to 0.08 off.
     let fed = loader("train_behind_a_queue", "torch")
         .loads(800, 80, 4)
         .step(100)

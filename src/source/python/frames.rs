@@ -101,7 +101,7 @@ impl Walker {
         }
         let mut walked = self.walk_main(memory)?;
         if self.root.known.is_some_and(|known| known != walked.1) {
-            // A thread that calls many functions cuts one walk in a hundred off, but seldom two in a row.
+            // A thread that calls many functions cuts a walk off now and then, but seldom two in a row.
             walked = self.walk_main(memory)?;
         }
         let (frames, root) = walked;
