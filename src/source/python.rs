@@ -205,6 +205,10 @@ impl Stacks {
                 self.worker_loop = WorkerLoop::of(self.memory, frame)?;
             }
             stack.in_loop = self.worker_loop;
+            // The list of the samples is freed with the batch, so another object may be read in its place.
+            if !self.worker_loop.is_some_and(|known| known.has(stack.batch)) {
+                stack.batch_size = None;
+            }
         }
         stack.phase = worker_phase(&places, stack.batch.is_some());
         // A forked worker still has its trainer's frames around its own.

@@ -89,6 +89,12 @@ impl WorkerLoop {
         Err(self.memory.torn())
     }
 
+    /// Whether the batch with this number is in work now.
+    pub(super) fn has(&self, number: Option<u64>) -> bool {
+        let work = self.read().ok().flatten();
+        number.is_some() && work.map(|work| work.number) == number
+    }
+
     fn read(&self) -> Result<Option<BatchInWork>, PythonError> {
         let (number, epoch) = self.slots()?;
         let Some(number) = number else {

@@ -75,8 +75,9 @@ fn loader_with_workers(python: &str, method: &str) {
                 worker
                     .worker()
                     .ok()
-                    .filter(|look| look.phase == WorkerPhase::Busy && look.batch.is_some())
+                    .filter(|look| look.phase == WorkerPhase::Busy && look.batch_size.is_some())
             });
+            assert!(seen.batch.is_some(), "{python} {method}");
             assert_eq!((seen.num_workers, seen.batch_size), (Some(2), Some(4)));
             until(TORCH_TIMEOUT, || {
                 worker
@@ -89,6 +90,38 @@ fn loader_with_workers(python: &str, method: &str) {
         })
         .collect();
     assert_eq!(numbers, BTreeSet::from([0, 1]), "{python} {method}");
+}
+
+/// Workers free the list of a batch's samples, and use its memory for others, while it is read.
+#[test]
+fn a_batch_size_is_never_that_of_another_list() {
+    each_torch(Share::Half, |python| {
+        let quick = ["--load", "0.00005", "--step", "0"];
+        let mut job = Job::start(&python.path, "train.py", &quick);
+        job.reaches("ready");
+        let stacks = job.stacks();
+        let mut workers = until(TORCH_TIMEOUT, || {
+            let attached = |pid: Pid| Stacks::attach_like(pid, &stacks).ok();
+            let mut found: Vec<_> = (descendants(job.pid()).into_iter())
+                .filter_map(attached)
+                .collect();
+            let each_loads =
+                |worker: &mut Stacks| worker.worker().is_ok_and(|at| at.batch > Some(100));
+            (found.len() == 2 && found.iter_mut().all(each_loads)).then_some(found)
+        });
+        for worker in &mut workers {
+            let sizes: Vec<_> = (0..1_000_000)
+                .filter_map(|_| worker.worker().ok()?.batch_size)
+                .take(2000)
+                .collect();
+            assert_eq!(sizes.len(), 2000, "{}", python.path);
+            assert!(
+                sizes.iter().all(|size| *size == 4),
+                "{}: {sizes:?}",
+                python.path
+            );
+        }
+    });
 }
 
 fn loader_in_main(python: &str) {
