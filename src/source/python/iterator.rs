@@ -9,6 +9,9 @@ use super::instance::Attributes;
 use super::memory::Memory;
 use crate::sample::LoaderSettings;
 
+/// Maximum number of reads, of which two in a row must agree.
+const TRIES: usize = 4;
+
 /// The iterator of one epoch, or of all epochs if the workers are persistent.
 #[derive(Debug, Clone)]
 pub struct LoaderIterator {
@@ -122,13 +125,22 @@ impl LoaderIterator {
         Ok(IteratorState { yielded, pinned })
     }
 
+    /// Returns the number that an attribute holds. Adding to it makes another object, and the old one's memory is used
+    /// again at once, so two reads must agree.
     fn count(&self, name: &str) -> Result<u64, PythonError> {
-        let object = self.memory.attribute(&self.attributes, name)?;
-        let (value, of_type) = self.memory.integer(object.ok_or(self.memory.torn())?)?;
-        if of_type != self.int_type {
-            return Err(self.memory.torn());
+        let mut last = None;
+        for _ in 0..TRIES {
+            let object = self.memory.attribute(&self.attributes, name)?;
+            let object = object.ok_or(self.memory.torn())?;
+            let number = self.memory.integer(object).ok();
+            let number = number.filter(|(_, of_type)| *of_type == self.int_type);
+            let read = number.map(|(value, _)| (object, value));
+            if let (Some((_, value)), true) = (read, read == last) {
+                return u64::try_from(value).map_err(|_| self.memory.torn());
+            }
+            last = read;
         }
-        u64::try_from(value).map_err(|_| self.memory.torn())
+        Err(self.memory.torn())
     }
 }
 

@@ -124,6 +124,35 @@ fn a_batch_size_is_never_that_of_another_list() {
     });
 }
 
+/// Each batch makes another number of the iterator's counter, and the old one's memory is used again at once.
+#[test]
+fn a_count_of_batches_is_never_that_of_another_number() {
+    each_torch(Share::Half, |python| {
+        let quick = ["--load", "0.00001", "--step", "0"];
+        let mut job = Job::start(&python.path, "train.py", &quick);
+        job.reaches("ready");
+        let mut stacks = job.stacks();
+        let iterator = until(TORCH_TIMEOUT, || {
+            let main = stacks.main_thread(ThreadContext::default()).ok()?;
+            let iterator = stacks.iterator(main.iterator?).ok()?;
+            // Small numbers are not freed.
+            iterator
+                .read()
+                .is_ok_and(|state| state.yielded > 500)
+                .then_some(iterator)
+        });
+        let first = iterator.read().expect("reads").yielded;
+        let mut counts: Vec<_> = (0..10_000_000)
+            .filter_map(|_| Some(iterator.read().ok()?.yielded))
+            .take_while(|count| *count < first + 2500)
+            .collect();
+        counts.dedup();
+        let back = counts.windows(2).find(|pair| pair[0] > pair[1]);
+        assert_eq!(back, None, "{}", python.path);
+        assert!(counts.len() > 200, "{}: {}", python.path, counts.len());
+    });
+}
+
 fn loader_in_main(python: &str) {
     let mut job = Job::start(python, "train.py", &["--workers", "0"]);
     job.reaches("ready");
