@@ -187,10 +187,11 @@ impl FeedEvidence {
     }
 
     /// Whether the thread may be working on a batch outside the loader, or sleeping until there is one. The last stack must
-    /// show possible work on one, and the thread must be running or reading: most sleeps may be a step. `stands`: no batch
-    /// has come for so long that any unknown work may be on the next epoch's data.
+    /// show possible work on one, and the thread must be running, reading or waiting for another thread, to which it may have
+    /// handed the batch: most sleeps may be a step. `stands`: no batch has come for so long that any unknown work may be
+    /// on the next epoch's data.
     pub(super) fn prepares(&self, blocked: Blocked, stands: bool) -> bool {
-        let works = blocked == Blocked::Running || reads(blocked);
+        let works = blocked == Blocked::Running || reads(blocked) || self.last.for_thread;
         let prepares = match self.last.prepares {
             Some(Preparing::Works) => works,
             Some(Preparing::WorksOrSleeps) => works || blocked == Blocked::Timer,
@@ -352,6 +353,13 @@ mod tests {
         };
         fed.stack(Duration::ZERO, stack, Blocked::Timer, true);
         assert!(fed.prepares(Blocked::Timer, false) && !fed.prepares(Blocked::Lock, false));
+        let stack = MainStack {
+            prepares: Some(Preparing::Works),
+            for_thread: true,
+            ..MainStack::default()
+        };
+        fed.stack(Duration::ZERO, stack, Blocked::Lock, true);
+        assert!(fed.prepares(Blocked::Lock, false));
         // It may soon work on a batch again, without a stack in between.
         fed.stack(Duration::ZERO, MainStack::default(), Blocked::Timer, true);
         assert!(fed.shows_more(Duration::from_secs(1)));
