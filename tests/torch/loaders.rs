@@ -716,6 +716,16 @@ fn work_in_the_main_thread_before_the_model() {
     .check();
 }
 
+/// The loop waits for processes of its own, to which it hands each batch.
+#[test]
+fn pool_that_works_on_each_batch_before_the_model() {
+    loader("pool_before_the_model", "torch")
+        .loads(40, 1, 2)
+        .step(100)
+        .right_or_unknown()
+        .check();
+}
+
 /// These results are not batches.
 #[test]
 fn results_that_are_gone_through_after_the_step() {

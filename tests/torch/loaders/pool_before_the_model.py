@@ -15,9 +15,9 @@ def main():
     with multiprocessing.Pool(given.workers) as pool:
         truth.waits()
         for batch in loader:
-            pool.map(load, range(given.workers), chunksize=1)
+            worked = pool.map(load, range(given.workers), chunksize=1)
             truth.steps()
-            model.train_for_a_while(batch)
+            model.train_for_a_while(batch + sum(worked))
             truth.waits()
 
 
