@@ -5,6 +5,7 @@
 mod diff;
 mod files;
 mod fleet;
+mod ignored;
 mod replay;
 mod run;
 mod serve;
@@ -31,6 +32,7 @@ use crate::plain_toml::similar;
 pub(crate) use diff::DiffArgs;
 use files::NamedFile;
 pub(crate) use fleet::FleetArgs;
+use ignored::built;
 pub(crate) use replay::ReplayArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use serve::ServeArgs;
@@ -219,15 +221,14 @@ pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, St
 /// Returns a completion script.
 pub(crate) fn completions(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut public(), "pipetop", &mut script);
+    clap_complete::generate(shell, &mut built(public()), "pipetop", &mut script);
     script
 }
 
 /// Returns the man pages in roff: the program's, then each command's.
 pub(crate) fn manual() -> std::io::Result<Vec<u8>> {
     let mut pages = Vec::new();
-    let mut program = public();
-    program.build();
+    let program = built(public());
     let main = clap_mangen::Man::new(program.clone());
     main.render_title(&mut pages)?;
     main.render_name_section(&mut pages)?;
@@ -364,9 +365,10 @@ fn parsed(line: &[OsString]) -> Result<Args, clap::Error> {
 }
 
 fn read(line: &[OsString]) -> Result<Args, clap::Error> {
-    let mut program = Args::command();
+    let mut program = built(Args::command());
     let mut matches = program.try_get_matches_from_mut(line)?;
     let files = files::named(&program, &matches);
+    ignored::check(&mut program, &matches, &files)?;
     let args = Args::from_arg_matches_mut(&mut matches);
     let args = args.map_err(|error| error.format(&mut program))?;
     Ok(Args { files, ..args })

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
 /// A path with the option or argument that names it.
@@ -16,7 +17,11 @@ pub(super) fn named(program: &Command, matches: &ArgMatches) -> Vec<NamedFile> {
         (command, matches) = (found, below);
     }
     let paths = command.get_arguments().filter_map(|arg| {
-        let path = matches.try_get_one::<PathBuf>(arg.get_id().as_str());
+        let id = arg.get_id().as_str();
+        if matches.value_source(id) != Some(ValueSource::CommandLine) {
+            return None;
+        }
+        let path = matches.try_get_one::<PathBuf>(id);
         let name = match (arg.get_long(), arg.get_value_names()) {
             (Some(long), _) => format!("--{long}"),
             (None, names) => names?.first()?.to_string(),

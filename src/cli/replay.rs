@@ -29,7 +29,7 @@ pub(crate) struct ReplayArgs {
     pub to: Option<Duration>,
 
     /// Initial playback speed: 1 is real time, 10 is ten times as fast
-    #[arg(long, value_name = "FACTOR", value_parser = value::speed)]
+    #[arg(long, value_name = "FACTOR", conflicts_with_all = ["once", "json"], value_parser = value::speed)]
     pub speed: Option<f64>,
 
     /// Print one report on the whole recording and exit

@@ -216,6 +216,55 @@ fn a_path_of_metrics_is_free_and_begins_with_a_slash() {
     assert!(of("/report").0.contains("serves something else"));
 }
 
+#[test]
+fn what_a_command_would_ignore_is_refused_and_not_in_its_help() {
+    let read = [
+        ("replay f", "--config"),
+        ("fleet --prometheus http://p", "--config"),
+        ("config", "--config"),
+        ("doctor", "--proc-root --sys-root --nvml-lib"),
+        ("diff a b", ""),
+        ("rules", ""),
+        ("dashboards", ""),
+        ("completions bash", ""),
+        ("man", ""),
+        ("run -- true", "--config --proc-root --sys-root --nvml-lib"),
+        ("serve", "--config --proc-root --sys-root --nvml-lib"),
+        #[cfg(feature = "lab")]
+        ("simulate", "--config"),
+        #[cfg(feature = "lab")]
+        ("demo", "--config --proc-root --sys-root --nvml-lib"),
+    ];
+    for (line, read) in read {
+        let command = line.split(' ').next().unwrap();
+        let help = match typed(&format!("{command} --help")) {
+            Err(Stop::Show(text)) => text,
+            other => panic!("{other:?}"),
+        };
+        for option in ["--config", "--proc-root", "--sys-root", "--nvml-lib"] {
+            let is_read = read.contains(option);
+            assert_eq!(help.contains(&format!("{option} <")), is_read, "{help}");
+            let rest = line.strip_prefix(command).unwrap();
+            for line in [
+                format!("{option} p {line}"),
+                format!("{command} {option} p{rest}"),
+            ] {
+                if is_read {
+                    assert!(typed(&line).is_ok(), "{line}");
+                } else {
+                    let (error, hint) = refused(&line);
+                    assert_eq!(error, format!("{option} cannot be used with `{command}`"));
+                    assert!(hint.contains("omit it"), "{hint}");
+                }
+            }
+        }
+    }
+    for line in ["--speed 3 --once", "--json --speed 3"] {
+        let (error, _) = refused(&format!("replay f {line}"));
+        assert!(error.contains("cannot be used with"), "{error}");
+    }
+}
+
 #[cfg(feature = "lab")]
 #[test]
 fn what_demo_would_ignore_is_refused() {

@@ -27,7 +27,7 @@ fn a_simulation_has_its_own_options() {
     assert_eq!(asked.runs(), 1);
     let asked = simulation(
         "simulate --workers 4 --load-ms 0.5 --step-ms 20 --load-jitter 0.05 --prefetch-factor 3 \
-         --any-order --clock-ms 10 --desync --for 2min --seed 5 --json --ascii --theme mono",
+         --any-order --clock-ms 10 --desync --for 2min --seed 5 --json --ascii",
     );
     let expected = SimulationSettings {
         workers: 4,
@@ -43,7 +43,7 @@ fn a_simulation_has_its_own_options() {
     };
     assert_eq!(*asked.settings().unwrap(), expected);
     assert_eq!((asked.seed, asked.runs()), (5, 10));
-    assert!(asked.json && asked.look.ascii && asked.look.theme == Some(ThemeName::Mono));
+    assert!(asked.json && asked.look.ascii);
     assert!(typed("simulate --for 1s --json").is_ok());
     assert!(refused("--json simulate").0.contains("takes no target"));
     let refusals = [
@@ -83,6 +83,16 @@ fn a_simulation_has_its_own_options() {
         assert!(hinted.contains(hint), "{line}: {hinted}");
         assert!(!said.contains('\n') && !hinted.contains('\n'));
     }
+}
+
+#[test]
+fn a_simulation_refuses_what_it_would_ignore() {
+    let (error, _) = refused("simulate --animate --runs 3");
+    assert!(error.contains("cannot be used with"), "{error}");
+    let (error, hint) = refused("simulate --theme mono");
+    assert_eq!(error, "--theme needs --animate");
+    assert!(hint.contains("omit --theme"), "{hint}");
+    assert!(typed("simulate --animate --theme mono").is_ok());
 }
 
 #[test]

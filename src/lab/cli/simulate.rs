@@ -23,7 +23,7 @@ pub struct SimulateArgs {
     pub seed: u64,
 
     /// Number of runs to average [default: 10 if anything is random, otherwise 1]
-    #[arg(long, value_name = "N", value_parser = whole(1..=MAX_RUNS))]
+    #[arg(long, value_name = "N", conflicts_with = "animate", value_parser = whole(1..=MAX_RUNS))]
     pub runs: Option<u32>,
 
     /// Print one JSON document
@@ -44,6 +44,12 @@ impl SimulateArgs {
     pub fn settings(&self) -> Result<&SimulationSettings, Hinted> {
         let settings = &self.simulation;
         settings.check()?;
+        if self.look.theme.is_some() && !self.animate {
+            return Err(Hinted::new(
+                "--theme needs --animate",
+                "the numbers have no colours: omit --theme, or add --animate",
+            ));
+        }
         let all = settings.batches_at_most() * f64::from(self.runs());
         if all > MAX_BATCHES as f64 && !self.animate {
             return Err(Hinted::new(
