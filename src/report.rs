@@ -80,7 +80,8 @@ pub struct WindowReport {
     /// Length of that time in seconds.
     #[schemars(range(min = 0.0))]
     pub seconds: f64,
-    /// Batches that the trainer took in it. null: nothing counts them.
+    /// Batches that the trainer took while they were counted, which may be less than `seconds`: their rate is in
+    /// `batches_per_s`. null: nothing counts them.
     pub batches: Option<u64>,
     /// Level of access to the job. null: no job is watched.
     pub access: Option<Tier>,

@@ -42,6 +42,16 @@ fn batches_that_nothing_counts_are_not_available() {
     );
 }
 
+/// From outside it takes a moment until something counts them, and when a job ends nothing does any more.
+#[test]
+fn batches_are_of_the_same_time_as_their_rate() {
+    let mut report = full_report();
+    report.window.batches = Some(40);
+    let text = text(&report);
+    assert!(text.contains("  40 batches seen in 4 of 6 s  "), "{text}");
+    assert!(text.contains("  10.0 batches/s\n"), "{text}");
+}
+
 #[test]
 fn a_command_of_any_length_fits_a_line() {
     let options = " --size=1".repeat(100_000);

@@ -42,11 +42,13 @@ fn heading(report: &Report) -> String {
         return "no job is watched".to_owned();
     };
     let window = &report.window;
-    let seconds = window.seconds;
     let seen = match window.batches {
-        Some(1) => format!("1 batch seen in {seconds:.0} s"),
-        Some(batches) => format!("{batches} batches seen in {seconds:.0} s"),
-        None => format!("watched for {seconds:.0} s, batches n/a"),
+        Some(1) => format!("1 batch seen in {}", counted_time(report, 1)),
+        Some(batches) => format!(
+            "{batches} batches seen in {}",
+            counted_time(report, batches)
+        ),
+        None => format!("watched for {:.0} s, batches n/a", window.seconds),
     };
     format!(
         "{}  pid {}{}  {seen}  access {}{}",
@@ -56,6 +58,19 @@ fn heading(report: &Report) -> String {
         known(window.access.map(|access| format!("{access:?}"))),
         if job.ended { "  ended" } else { "" },
     )
+}
+
+/// Returns how long the batches were counted, as for the rate below: at first, between epochs and at the job's end nothing
+/// may count them.
+fn counted_time(report: &Report, batches: u64) -> String {
+    let all = format!("{:.0}", report.window.seconds);
+    let rate = (report.judged_rank()).and_then(|rank| rank.step.batches_per_s);
+    let counted = rate.filter(|rate| *rate > 0.0);
+    let counted = counted.map(|rate| format!("{:.0}", batches as f64 / rate));
+    match counted.filter(|counted| *counted != all) {
+        Some(counted) => format!("{counted} of {all} s"),
+        None => format!("{all} s"),
+    }
 }
 
 fn rank(rank: &RankReport) -> Vec<String> {
