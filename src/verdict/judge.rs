@@ -315,8 +315,10 @@ fn undecided(kind: Kind, progress: &Progress, missing: Vec<Missing>) -> Verdict 
         advice: vec![],
         seconds: progress.seconds,
         batches: None,
+        // Batches from before the window do not count for the verdict, but the rates beside it show them: none would
+        // contradict these.
         warming_up: (kind == Kind::WarmingUp)
-            .then(|| early::progress(progress, progress.batches.and(Some(0)))),
+            .then(|| early::progress(progress, progress.batches.filter(|batches| *batches == 0))),
     }
 }
 
@@ -340,6 +342,21 @@ mod tests {
     use super::*;
     use crate::model::literals::key;
     use crate::verdict::tests::scenarios;
+
+    #[test]
+    fn a_window_that_begins_does_not_deny_the_batches_before_it() {
+        let so_far = |batches| {
+            let progress = Progress {
+                batches,
+                ..Progress::default()
+            };
+            let verdict = assess(None, &progress, &[]);
+            verdict.warming_up.map(|so_far| so_far.progress())
+        };
+        assert_eq!(so_far(Some(3)).as_deref(), Some("0 of 2 s"));
+        let none = "0 of 2 s, 0 of 5 batches";
+        assert_eq!(so_far(Some(0)).as_deref(), Some(none));
+    }
 
     #[test]
     fn a_kind_that_stays_has_the_figure_that_it_rests_on() {
