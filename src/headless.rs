@@ -29,6 +29,9 @@ const MAX_START: Duration = Duration::from_mins(1);
 /// its data.
 const MAX_FIRST_BATCH: Duration = Duration::from_mins(5);
 
+/// The part of an interval by which the sample at the end of the span may come early.
+const EARLY: u32 = 10;
+
 /// How to observe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observation {
@@ -116,8 +119,7 @@ impl Observer {
         } else {
             self.began.get_or_insert(at);
         }
-        let passed = |began: Duration| at.saturating_sub(began) + self.interval / 2;
-        // If less than half an interval is left, one more interval would end after the span.
+        let passed = |began: Duration| at.saturating_sub(began) + self.interval / EARLY;
         Ok(self.span.is_some_and(|span| match self.began {
             Some(began) => passed(began) >= span,
             None if nothing => passed(first) >= span.max(MAX_START),

@@ -24,7 +24,7 @@ pub struct WatchArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// How long to watch, e.g. `14s` or `2min`; a number alone is seconds
+    /// How long to watch, rounded up to whole intervals, e.g. `14s` or `2min`; a number alone is seconds
     #[arg(long = "for", value_name = "DURATION", value_parser = value::span)]
     pub span: Option<Duration>,
 

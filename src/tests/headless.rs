@@ -40,6 +40,31 @@ fn a_span_counts_from_the_first_batch_and_where_nothing_trains_from_the_start() 
     assert_eq!(over(observer(true), late), Some(33));
 }
 
+/// A sample may come a little early, but less than was asked for is never watched.
+#[test]
+fn a_span_ends_with_the_first_sample_after_it() {
+    let last = |span: u64, interval: u32, early: f64| {
+        let how = Observation {
+            once: true,
+            json: false,
+            span: Some(Duration::from_secs(span)),
+            steady: false,
+        };
+        let mut observer = Observer::new(how, Duration::from_secs(interval.into()));
+        let mut over = |at: &u32| {
+            let early = if *at == 0 { 0.0 } else { early };
+            let sample = training(f64::from(at * interval) - early);
+            observer.take(sample, &mut Vec::new()).unwrap()
+        };
+        (0..20).find(|at| over(at)).map(|at| at * interval)
+    };
+    assert_eq!(last(3, 2, 0.0), Some(4));
+    assert_eq!(last(9, 5, 0.0), Some(10));
+    assert_eq!(last(11, 5, 0.0), Some(15));
+    assert_eq!(last(10, 1, 0.05), Some(10));
+    assert_eq!(last(10, 1, 0.3), Some(11));
+}
+
 #[test]
 fn a_span_counts_from_the_first_known_wait_where_nothing_counts_batches() {
     let uncounted = |is_seen: bool| {
