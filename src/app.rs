@@ -235,7 +235,8 @@ impl App {
     }
 
     fn sample(&mut self, sample: Sample) -> Vec<Effect> {
-        let (marked, was_picking) = (self.marked(), self.is_picking());
+        let was_picking = self.is_picking();
+        let marked = self.marked().or(self.state.left);
         if let Some(job) = &sample.job {
             self.attach = if job.ended {
                 Attach::Ended

@@ -160,7 +160,7 @@ impl App {
         match self.attach {
             Attach::Picker(_) => match self.marked() {
                 Some(pid) => {
-                    self.state.chosen = true;
+                    self.state.chosen = Some(pid);
                     vec![Effect::Draw, Effect::Sampler(Request::Attach(pid))]
                 }
                 None => vec![],
@@ -182,6 +182,7 @@ impl App {
             // The next job starts without the state of this one.
             self.state = UiState {
                 recording: self.state.recording,
+                left: self.state.chosen,
                 ..UiState::default()
             };
             self.engine.restart();

@@ -614,6 +614,7 @@ async fn a_chosen_job_can_be_left_for_the_list() {
         };
         send(known).await;
         script.sample(jobs([7, 8])).await;
+        script.key(KeyCode::Down);
         script.key(KeyCode::Enter);
         script.sample(training(1.0)).await;
         // The first Esc closes the help.
@@ -622,7 +623,9 @@ async fn a_chosen_job_can_be_left_for_the_list() {
         script.key(KeyCode::Esc);
         // The job is being judged anew. Until there is a verdict, the list keeps the job's old figures.
         send(warming_up).await;
-        script.sample(jobs([7, 8])).await;
+        script.sample(jobs([6, 7, 8])).await;
+        // The job that was left is marked.
+        script.key(KeyCode::Enter);
     })
     .await;
     let text = session.text();
@@ -632,10 +635,11 @@ async fn a_chosen_job_can_be_left_for_the_list() {
     );
     let asked = [
         Effect::WatchAll(true),
-        Effect::Sampler(Request::Attach(Pid(7))),
+        Effect::Sampler(Request::Attach(Pid(8))),
         Effect::WatchAll(false),
         Effect::Sampler(Request::List),
         Effect::WatchAll(true),
+        Effect::Sampler(Request::Attach(Pid(8))),
     ];
     assert_eq!(session.asked, asked);
 }

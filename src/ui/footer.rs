@@ -115,7 +115,7 @@ pub fn goes_to_list(view: &View<'_>) -> bool {
     let state = view.state;
     let open = state.help || state.page != Page::Panels || state.filter.is_set();
     let job = matches!(view.attach, Attach::Attached | Attach::Ended);
-    state.chosen && job && !open && view.past.is_none()
+    state.chosen.is_some() && job && !open && view.past.is_none()
 }
 
 /// Formats how long ago the shown moment is.

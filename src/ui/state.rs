@@ -7,6 +7,7 @@ use super::tree::state::{Node, Toggle, TreeState};
 use super::zoom::Zoom;
 use crate::config::Column;
 use crate::sample::ReplayPosition;
+use crate::units::Pid;
 
 /// Lines moved by a page key.
 const PAGE: usize = 10;
@@ -115,8 +116,10 @@ pub struct UiState {
     pub rank: Option<usize>,
     /// The marked line of the picker.
     pub picked: usize,
-    /// The job was chosen from a list, and the user can go back to it.
-    pub chosen: bool,
+    /// The job, if it was chosen from a list and the user can go back to it.
+    pub chosen: Option<Pid>,
+    /// The chosen job that was left for the list.
+    pub left: Option<Pid>,
     /// `None` for a running job.
     pub replay: Option<ReplayPosition>,
     /// The samples are written to a recording.
