@@ -61,7 +61,10 @@ impl FleetArgs {
         }
         let host = host.split('/').next().unwrap_or_default();
         if host.contains('@') {
-            return plain("leave the password out: set PIPETOP_PROMETHEUS_BASIC to USER:PASSWORD");
+            return Err(Hinted::new(
+                "--prometheus takes an address without a user or password",
+                "set PIPETOP_PROMETHEUS_BASIC to USER:PASSWORD: all users can read a command line",
+            ));
         }
         // A host in brackets has colons of its own.
         let has_port = host.rsplit(']').next().is_some_and(|end| end.contains(':'));

@@ -23,7 +23,7 @@ pub(super) fn run(args: cli::FleetArgs, places: &PathArgs) -> Result<ExitCode, H
         ..WatchArgs::default()
     };
     let config = config(&look, places)?;
-    let fleet = Fleet {
+    let mut fleet = Fleet {
         credentials: credentials(args.token_file.as_deref())?,
         url: args.prometheus,
         run: args.run,
@@ -34,11 +34,15 @@ pub(super) fn run(args: cli::FleetArgs, places: &PathArgs) -> Result<ExitCode, H
         return print(line);
     }
     let report = fleet.read()?;
-    if let Some(run) = fleet.run.as_ref().filter(|_| report.runs.is_empty()) {
-        return Err(Hinted::new(
-            format!("no run `{run}` is known"),
-            "omit --run to see them all",
-        ));
+    if report.runs.is_empty()
+        && let Some(run) = fleet.run.take()
+    {
+        let hint = if fleet.read()?.runs.is_empty() {
+            "this Prometheus has no pipetop metrics: let it scrape `pipetop serve` on each node"
+        } else {
+            "omit --run to see them all"
+        };
+        return Err(Hinted::new(format!("no run `{run}` is known"), hint));
     }
     let page = if args.json {
         let json = serde_json::to_string_pretty(&report);
@@ -50,6 +54,17 @@ pub(super) fn run(args: cli::FleetArgs, places: &PathArgs) -> Result<ExitCode, H
 }
 
 fn credentials(file: Option<&Path>) -> Result<Option<Credentials>, Hinted> {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let (token, basic) = (set(TOKEN), set(BASIC));
+    let other = file
+        .map(|_| "--token-file")
+        .or(token.as_ref().map(|_| TOKEN));
+    if let Some(other) = other.filter(|_| basic.is_some()) {
+        return Err(Hinted::new(
+            format!("{other} and {BASIC} are two ways to log in"),
+            format!("use one of them; `env -u {BASIC} pipetop fleet ...` leaves it out"),
+        ));
+    }
     if let Some(path) = file {
         let mut bytes = Vec::new();
         regular_file::read(path, MAX_TOKEN_BYTES, &mut bytes).explain(
@@ -59,11 +74,10 @@ fn credentials(file: Option<&Path>) -> Result<Option<Credentials>, Hinted> {
         let text = String::from_utf8_lossy(&bytes);
         return secret(path.as_os_str(), text.trim().to_owned()).map(Some);
     }
-    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    if let Some(token) = set(TOKEN) {
+    if let Some(token) = token {
         return secret(TOKEN.as_ref(), token).map(Some);
     }
-    match set(BASIC) {
+    match basic {
         Some(pair) if !pair.contains(':') => Err(Hinted::new(
             format!("{BASIC} is not USER:PASSWORD"),
             "put a colon between the user's name and the password",

@@ -155,6 +155,54 @@ fn credentials_without_a_colon_are_refused_and_not_repeated() {
 }
 
 #[test]
+fn one_way_to_log_in_is_used() {
+    let basic = ("PIPETOP_PROMETHEUS_BASIC", "u:geheim");
+    let token = ("PIPETOP_PROMETHEUS_TOKEN", "abc");
+    for (arguments, variables, other) in [
+        (
+            &["--token-file", "no/file"][..],
+            &[basic][..],
+            "--token-file",
+        ),
+        (&[], &[basic, token], "PIPETOP_PROMETHEUS_TOKEN"),
+    ] {
+        let output = fleet("http://127.0.0.1:9", arguments, variables);
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8_lossy(&output.stderr);
+        let (error, _) = refused(&said);
+        let expected = format!("{other} and PIPETOP_PROMETHEUS_BASIC are two ways to log in");
+        assert_eq!(error, expected);
+        assert!(!said.contains("geheim"), "{said}");
+    }
+}
+
+#[test]
+fn a_run_that_is_not_known_may_be_the_first() {
+    const NONE: &str = r#"{"status":"success","data":{"result":[]}}"#;
+    let others: Body = |query| {
+        if query.contains("run%3D") {
+            NONE.to_owned()
+        } else {
+            answers(query)
+        }
+    };
+    let nothing: Body = |_| NONE.to_owned();
+    for (body, hint) in [
+        (others, "omit --run to see them all"),
+        (
+            nothing,
+            "this Prometheus has no pipetop metrics: let it scrape `pipetop serve` on each node",
+        ),
+    ] {
+        let (url, _) = server("200 OK", body);
+        let output = fleet(&url, &["--once", "--run", "x"], &[]);
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said, format!("error: no run `x` is known\nhint: {hint}\n"));
+    }
+}
+
+#[test]
 fn other_servers_are_one_line_and_a_hint() {
     let cases: [(&str, Body, &str); 7] = [
         (
