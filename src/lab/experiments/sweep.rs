@@ -159,17 +159,22 @@ impl Sweep {
 
     /// Returns the fewest workers that are about as good as the best.
     pub fn enough(&self) -> Option<u32> {
-        let best = self
-            .rows
-            .iter()
-            .filter_map(SweepRow::rate)
-            .max_by(f64::total_cmp)?;
+        self.enough_of(|_| true)
+    }
+
+    /// Returns the fewest that are enough or, if these are more than may run at once, the fewest that are about as good
+    /// as the best of those that may.
+    pub fn advised(&self) -> Option<u32> {
+        let is_allowed = |workers: u32| workers <= self.cpus_allowed.max(1);
+        let enough = self.enough().filter(|enough| is_allowed(*enough));
+        enough.or_else(|| self.enough_of(|row| is_allowed(row.tried.workers)))
+    }
+
+    fn enough_of(&self, counts: impl Fn(&SweepRow) -> bool) -> Option<u32> {
+        let rows = || self.rows.iter().filter(|row| counts(row));
+        let best = rows().filter_map(SweepRow::rate).max_by(f64::total_cmp)?;
         let good = |row: &&SweepRow| row.rate().is_some_and(|rate| rate >= GOOD_ENOUGH * best);
-        self.rows
-            .iter()
-            .filter(good)
-            .map(|row| row.tried.workers)
-            .min()
+        rows().filter(good).map(|row| row.tried.workers).min()
     }
 
     /// Returns the speed-up over the first row.
@@ -298,6 +303,16 @@ mod tests {
             assert!(text::conclusion(&sweep(without)).contains("no knee"));
             assert_eq!(knee(without), None);
         }
+    }
+
+    /// Four may run at once.
+    #[test]
+    fn only_a_number_that_was_tried_is_advised() {
+        let advised = |rates: &[(u32, f64)]| json(&sweep(rates))["advised"].as_u64();
+        assert_eq!(advised(&[(2, 10.0), (4, 20.0), (8, 20.5)]), Some(4));
+        assert_eq!(advised(&[(2, 10.0), (8, 30.0)]), Some(2));
+        assert_eq!(advised(&[(1, 10.0), (3, 20.0), (8, 30.0)]), Some(3));
+        assert_eq!(advised(&[(6, 10.0), (8, 30.0)]), None);
     }
 
     #[test]

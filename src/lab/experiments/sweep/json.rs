@@ -15,7 +15,7 @@ pub fn json(sweep: &Sweep) -> Value {
         "prefetch": rows(&sweep.prefetch),
         "memory": rows(&sweep.memory),
         "knee": sweep.knee(),
-        "advised": sweep.enough().map(|enough| enough.min(sweep.cpus_allowed.max(1))),
+        "advised": sweep.advised(),
         "cpus_allowed": sweep.cpus_allowed,
     })
 }
