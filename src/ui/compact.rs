@@ -7,7 +7,7 @@ use ratatui::text::Line;
 use super::line_builder::LineBuilder;
 use super::{Attach, ListedJob, View, filter, footer, format, panel, verdict};
 use crate::action::Action;
-use crate::config::Role::{self, Dim, Focus, Text, Trouble, Unknown};
+use crate::config::Role::{self, Dim, Focus, Key, Text, Trouble, Unknown};
 use crate::verdict::{Headline, Kind, Verdict};
 
 /// Least cells of a cause that are worth showing.
@@ -35,7 +35,10 @@ fn question(view: &View<'_>, width: u16) -> Line<'static> {
     row.bold(Text, "quit:");
     for action in [Action::EndCommand, Action::Detach, Action::Cancel] {
         if let Some(key) = view.config.keys.keys(action).first() {
-            row.key(1, &key.to_string(), footer::words(view, action));
+            let (key, words) = (key.to_string(), footer::words(view, action));
+            if !row.fits(1, &[(Key, &key), (Dim, " "), (Dim, words)]) {
+                row.item(1, &[(Key, &key)]);
+            }
         }
     }
     row.line()

@@ -587,6 +587,9 @@ fn a_tiny_screen_shows_only_the_verdict() {
         only_line(&asked, 39, 9),
         "quit: e stop it d detach esc cancel"
     );
+    // Words that do not fit are left out before keys are.
+    assert_eq!(only_line(&asked, 30, 4), "quit: e stop it d detach esc");
+    assert_eq!(only_line(&asked, 10, 3), "quit: e d");
 }
 
 #[test]
