@@ -31,6 +31,7 @@ use crate::plain_toml::similar;
 
 pub(crate) use diff::DiffArgs;
 use files::NamedFile;
+pub(crate) use files::WRITTEN;
 pub(crate) use fleet::FleetArgs;
 use ignored::built;
 pub(crate) use replay::ReplayArgs;
@@ -165,13 +166,7 @@ pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, St
     let line: Vec<OsString> = line.into_iter().collect();
     let mut args = parsed(&line).map_err(|error| stop(&error, &line))?;
     args.target = args.target.or(args.pid.take());
-    // Other programs take it for standard input or output, which are used for something else here.
-    if let Some((name, _)) = args.files.iter().find(|(_, path)| path.as_os_str() == "-") {
-        return Err(Stop::Usage(Hinted::new(
-            format!("{name}: `-` names no file"),
-            "if a file has this name, write `./-`",
-        )));
-    }
+    files::check(&args.files).map_err(Stop::Usage)?;
     if args.command.is_some() && (args.target.is_some() || args.watch != WatchArgs::default()) {
         return Err(Stop::Usage(Hinted::new(
             "a command takes no target, and its options come after it",
@@ -309,7 +304,8 @@ fn stop(error: &clap::Error, line: &[OsString]) -> Stop {
     // An unexpected argument may be a command that belongs after `--`.
     let option = message.starts_with("unexpected argument '-");
     let conflict = message.contains("cannot be used with");
-    let command = (text.contains("<COMMAND>") && !option && !conflict)
+    let help = error.kind() == ErrorKind::InvalidSubcommand;
+    let command = (text.contains("<COMMAND>") && !option && !conflict && !help)
         .then(|| "put your command after `--`, as in `-- python train.py`".to_owned());
     let name = command_of(line);
     let habit = habit(&message).filter(|_| name == "pipetop");
@@ -378,6 +374,9 @@ fn read(line: &[OsString]) -> Result<Args, clap::Error> {
 fn meant(line: &[OsString]) -> Option<String> {
     let mut words = line.iter().skip(1).filter(|word| *word != "help");
     let word = words.next()?.to_str()?;
+    if word.starts_with('-') {
+        return None;
+    }
     let known = public();
     let known: Vec<&str> = known
         .get_subcommands()

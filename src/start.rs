@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::cli::{self, Args, Command, Stop};
+use crate::cli::{self, Args, Command, Stop, WRITTEN};
 use crate::config::{DEFAULT_FILE, usual_path};
 use crate::doctor::{self, Facts, Terminal};
 use crate::error::{Explain as _, Hinted, write_error};
@@ -33,9 +33,6 @@ use target::no_target_error;
 const RULES: &str = include_str!("../contrib/pipetop.rules.yml");
 /// Dashboard for Grafana.
 const DASHBOARD: &str = include_str!("../contrib/pipetop.dashboard.json");
-
-/// Options that name a file to write; all others name one to read.
-const WRITTEN: [&str; 4] = ["--log", "--log-file", "--record", "--textfile"];
 
 /// Parses, runs, and turns the outcome into an exit code.
 pub(crate) fn main(stdout_is_closed: bool) -> ExitCode {

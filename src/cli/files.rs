@@ -5,8 +5,35 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
+use crate::error::Hinted;
+
+/// Options that name a file to write; all others name one to read.
+pub(crate) const WRITTEN: [&str; 4] = ["--log", "--log-file", "--record", "--textfile"];
+
 /// A path with the option or argument that names it.
 pub(crate) type NamedFile = (String, PathBuf);
+
+/// # Errors
+/// Returns an error if a name cannot be that of a file.
+pub(super) fn check(files: &[NamedFile]) -> Result<(), Hinted> {
+    for (name, path) in files {
+        let bytes = path.as_os_str().as_encoded_bytes();
+        // Other programs take it for standard input or output, which are used for something else here.
+        if bytes == b"-" {
+            return Err(Hinted::new(
+                format!("{name}: `-` names no file"),
+                "if a file has this name, write `./-`",
+            ));
+        }
+        if bytes.ends_with(b"/") && WRITTEN.contains(&name.as_str()) {
+            return Err(Hinted::new(
+                format!("{name}: `{}` names a folder", path.display()),
+                "add the name of a file in it",
+            ));
+        }
+    }
+    Ok(())
+}
 
 /// Returns the paths on the command line: a new option is among them without being listed anywhere.
 pub(super) fn named(program: &Command, matches: &ArgMatches) -> Vec<NamedFile> {

@@ -332,6 +332,8 @@ fn usage_errors_have_one_line_and_one_hint() {
         ),
         ("help servr", "unknown command 'servr'", "`pipetop serve`?"),
         ("help 9", "unknown command '9'", "see `pipetop --help`"),
+        ("help run x", "unknown command 'x'", "see `pipetop --help`"),
+        ("--config= x", "a value is required", "see `pipetop --help`"),
         ("--for", "a value is required", "--help"),
     ];
     for (line, message, hint) in refusals {
@@ -467,6 +469,31 @@ fn a_dash_is_no_file() {
     }
     assert!(typed("--record ./-").is_ok());
     assert!(typed("run -- cat -").is_ok());
+}
+
+#[test]
+fn a_file_to_write_is_not_named_like_a_folder() {
+    for line in [
+        "--record d/",
+        "rules --log-file d/",
+        "run --log d/ -- true",
+        "serve --textfile d/",
+    ] {
+        let (error, hint) = refused(line);
+        assert!(error.ends_with(": `d/` names a folder"), "{line}: {error}");
+        assert!(hint.contains("name of a file"), "{line}: {hint}");
+    }
+    assert!(typed("--proc-root p/ --record d/f").is_ok());
+}
+
+#[test]
+fn an_address_of_prometheus_has_no_password() {
+    for user in ["u:p", "u"] {
+        let (error, hint) = refused(&format!("fleet --prometheus http://{user}@h:9090"));
+        let said = "--prometheus takes an address without a user or password";
+        assert_eq!(error, said);
+        assert!(hint.contains("PIPETOP_PROMETHEUS_BASIC"), "{hint}");
+    }
 }
 
 #[test]
