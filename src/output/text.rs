@@ -63,13 +63,12 @@ fn heading(report: &Report) -> String {
 /// Returns how long the batches were counted, as for the rate below: at first, between epochs and at the job's end nothing
 /// may count them.
 fn counted_time(report: &Report, batches: u64) -> String {
-    let all = format!("{:.0}", report.window.seconds);
+    let all = report.window.seconds.round();
     let rate = (report.judged_rank()).and_then(|rank| rank.step.batches_per_s);
-    let counted = rate.filter(|rate| *rate > 0.0);
-    let counted = counted.map(|rate| format!("{:.0}", batches as f64 / rate));
-    match counted.filter(|counted| *counted != all) {
-        Some(counted) => format!("{counted} of {all} s"),
-        None => format!("{all} s"),
+    let counted = rate.map(|rate| (batches as f64 / rate).round());
+    match counted.filter(|counted| *counted < all) {
+        Some(counted) => format!("{counted:.0} of {all:.0} s"),
+        None => format!("{all:.0} s"),
     }
 }
 
