@@ -316,30 +316,42 @@ impl RankRates {
 impl Rates {
     /// Gives ranks without a loader those from `before`, while the window still covers them: between epochs there may
     /// be no loader, or nothing but its place in the training loop. A job that reports its steps goes on with another
-    /// loader, or ends: it keeps them for a few seconds only.
+    /// loader, or ends: it keeps them for a few seconds only. So does a rank that goes on with another of its loaders.
     pub(super) fn keep_loaders(&mut self, before: &Self, seconds: f64) {
         /// As long as the screen's window.
         const REPORTING: f64 = 10.0;
+        /// As long as workers take to start.
+        const OF_SEVERAL: f64 = 3.0;
         let now = self.job.iter_mut().flat_map(|job| &mut job.ranks);
-        for rank in now.filter(|rank| rank.loaders.iter().all(LoaderRates::is_only_a_place)) {
+        for rank in now {
             let before = before.job.as_ref().and_then(|job| job.rank(rank.key));
             let Some(before) = before else {
                 continue;
             };
+            let none = rank.loaders.iter().all(LoaderRates::is_only_a_place);
             let reports = rank.loaders.iter().any(LoaderRates::is_reported);
-            let most = self.seconds.min(if reports { REPORTING } else { f64::MAX });
+            let most = self.seconds.min(match (none, reports) {
+                (false, _) => OF_SEVERAL,
+                (true, true) => REPORTING,
+                (true, false) => f64::MAX,
+            });
             let gone = |it: &LoaderRates| it.gone_seconds.unwrap_or_default() + seconds;
+            let is_of_several = |it: &LoaderRates| {
+                it.number().is_some() && rank.loaders.iter().all(|one| one.id != it.id)
+            };
             let kept = before.loaders.iter();
             let kept = kept.filter(|it| !it.is_only_a_place() && gone(it) < most);
+            let kept = kept.filter(|it| none || is_of_several(it));
             let kept = kept.map(|loader| LoaderRates {
                 gone_seconds: Some(gone(loader)),
                 ..loader.clone()
             });
             let kept: Vec<_> = kept.collect();
-            if !kept.is_empty() {
+            if none && !kept.is_empty() {
                 rank.step.load_ms = before.step.load_ms.or(rank.step.load_ms);
-                rank.loaders = kept;
+                rank.loaders.clear();
             }
+            rank.loaders.extend(kept);
         }
     }
 }

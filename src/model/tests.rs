@@ -746,6 +746,39 @@ fn batches_that_nothing_counts_any_more_may_have_been_taken() {
     assert_eq!(model.progress().seconds_without_batch, Some(8.0));
 }
 
+/// Two loaders may start anew in every epoch, each at its own time.
+#[test]
+fn a_loader_whose_workers_start_anew_is_kept_beside_the_other() {
+    let mut model = Model::new(TEN);
+    for at in 0..30 {
+        let mut sample = training(f64::from(at));
+        let loaders = &mut first_rank(&mut sample).loaders;
+        let other = LoaderSample {
+            id: 1,
+            ..loaders[0].clone()
+        };
+        if !(12..17).contains(&at) {
+            loaders.push(other);
+        }
+        model.apply(sample);
+        let Some(job) = model.window().and_then(|rates| rates.job.clone()) else {
+            continue;
+        };
+        let ids: Vec<_> = job.ranks[0].loaders.iter().map(|it| it.id).collect();
+        let gone = job.ranks[0].loaders.iter().find_map(|it| it.gone_seconds);
+        let (expected, age) = match at {
+            12 => (&[7, 1][..], Some(1.0)),
+            13 => (&[7, 1][..], Some(2.0)),
+            14..17 => (&[7][..], None),
+            _ => (&[7, 1][..], None),
+        };
+        assert!(
+            at < 2 || (&ids[..], gone) == (expected, age),
+            "{at} s: {ids:?}, {gone:?}"
+        );
+    }
+}
+
 /// The last sample of a recording may show a Python that ends: its workers are gone, and its reports are not.
 #[test]
 fn a_loader_is_still_known_where_only_its_reports_are_left() {
