@@ -41,7 +41,6 @@ mod tests;
 
 use std::collections::HashMap;
 use std::io;
-use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 
 use py_spy::PythonSpy;
@@ -49,6 +48,7 @@ use py_spy::config::{Config, LineNo, LockingStrategy};
 
 use self::elsewhere::RunElsewhere;
 pub use self::error::PythonError;
+use self::flow::User;
 use self::frame::Frame;
 use self::frames::{Walked, Walker};
 use self::gil::Gil;
@@ -106,8 +106,8 @@ pub struct Stacks {
     sites: Sites,
     preparation: Preparation,
     elsewhere: RunElsewhere,
-    /// By the instruction of a call: the instructions that may use what it gives. `None`: not known.
-    flows: HashMap<usize, Option<Vec<Range<usize>>>>,
+    /// By the instruction of a call: the statements that may use what it gives. `None`: not known.
+    flows: HashMap<usize, Option<Vec<User>>>,
     /// The newest stack of the main thread.
     last: Option<Walked>,
     queues: Queues,

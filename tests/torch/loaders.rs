@@ -831,6 +831,18 @@ fn answer_of_a_server_in_the_step() {
     loader("answer_in_step", "torch").right_or_unknown().check();
 }
 
+/// What a model gave goes to the thread, so what comes back is not a batch.
+#[test]
+fn answer_of_a_thread_between_two_models() {
+    let answer = loader("answer_from_a_thread", "torch").loads(60, 1, 1);
+    Loader {
+        // It computes.
+        share: Share::Third,
+        ..answer.right_or_unknown()
+    }
+    .check();
+}
+
 /// The work may be loading or not, but it is no step.
 #[test]
 fn work_between_epochs_that_is_in_no_loader() {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::PythonError;
 use super::bytecode::{is_kept, loops, name_of_callee};
-use super::flow;
+use super::flow::{self, MethodUse, User};
 use super::layout::{BYTES, BytecodeLayout};
 use super::memory::{Memory, WORD};
 use super::naming::{CodeLocation, is_library};
@@ -40,6 +40,18 @@ const FILLS: [&str; 12] = [
 
 /// `CO_GENERATOR` and `CO_ASYNC_GENERATOR` of `co_flags`.
 const GENERATORS: usize = 0x20 | 0x200;
+
+/// Methods that send their arguments to another thread or process.
+const SENDS: [&str; 8] = [
+    "apply_async",
+    "map_async",
+    "put",
+    "put_nowait",
+    "send",
+    "send_bytes",
+    "starmap_async",
+    "submit",
+];
 
 /// The fields of a code object.
 #[derive(Debug)]
@@ -120,13 +132,13 @@ impl Code {
         Ok(code.and_then(|code| is_kept(memory.layout.opcodes, &code, unit)))
     }
 
-    /// Returns where the instructions are that may use what the call at this instruction gives. `None` if that is not known,
+    /// Returns the statements that may use what the call at this instruction gives. `None` if that is not known,
     /// as before 3.11.
     pub(super) fn users(
         &self,
         memory: &Memory,
         instruction: usize,
-    ) -> Result<Option<Vec<Range<usize>>>, PythonError> {
+    ) -> Result<Option<Vec<User>>, PythonError> {
         let BytecodeLayout::Inside(offset) = memory.layout.bytecode else {
             return Ok(None);
         };
@@ -138,14 +150,20 @@ impl Code {
             return Ok(None);
         };
         let names = addresses(memory, self.globals_at)?;
-        let fills = |name: usize| {
+        let method = |name: usize| {
             let name = names.get(name).and_then(|name| memory.text(*name).ok());
-            name.is_some_and(|name| FILLS.contains(&name.as_str()))
+            let name = name.unwrap_or_default();
+            MethodUse {
+                fills: FILLS.contains(&name.as_str()),
+                sends: SENDS.contains(&name.as_str()),
+            }
         };
-        let reached = flow::reached(memory.layout.opcodes, &code, bytes / UNIT, fills);
+        let reached = flow::reached(memory.layout.opcodes, &code, bytes / UNIT, method);
         let address = |unit: usize| begin.saturating_add(unit.saturating_mul(UNIT));
-        let reached = reached.into_iter().flatten();
-        let users = reached.map(|units| address(units.start)..address(units.end));
+        let users = reached.into_iter().flatten().map(|user| User {
+            at: address(user.at.start)..address(user.at.end),
+            ..user
+        });
         Ok(Some(users.collect()).filter(|users: &Vec<_>| !users.is_empty()))
     }
 

@@ -1,4 +1,5 @@
-//! Where the value that a call gives may go within its function: to which of its statements, through which variables.
+//! Where the value that a call gives may go within its function: to which of its statements, through which variables, and
+//! whether they send it to others.
 //!
 //! Takes a function for straight code, so a value may reach less than this says. What other functions read of a global is
 //! not followed. Does not read processes.
@@ -22,18 +23,36 @@ struct Assignment {
     units: Range<usize>,
     uses: Vec<Variable>,
     sets: Vec<Variable>,
+    sends: bool,
 }
 
-/// Returns the units of the statements that may use the value of the call at `at`, which may be inside an instruction.
-/// `fills`: whether the method with the name of this index puts its arguments into its object. `None` if it is not known, or
-/// if no variable takes the value.
+/// A statement that may use a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct User {
+    /// Its units or, outside this module, the addresses of its instructions.
+    pub(super) at: Range<usize>,
+    /// Whether it calls a method that sends its arguments to another thread or process.
+    pub(super) sends: bool,
+}
+
+/// What a method does with its arguments.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MethodUse {
+    /// Puts them into its object.
+    pub(super) fills: bool,
+    /// Sends them to another thread or process.
+    pub(super) sends: bool,
+}
+
+/// Returns the statements that may use the value of the call at `at`, which may be inside an instruction. `method` knows
+/// methods by the indices of their names. `None` if it is not known, or if no variable takes the value.
 pub(super) fn reached(
     opcodes: &Opcodes,
     code: &[[u8; 2]],
     at: usize,
-    fills: impl Fn(usize) -> bool,
-) -> Option<Vec<Range<usize>>> {
-    let assignments = assignments(&operations(opcodes, code)?, fills);
+    method: impl Fn(usize) -> MethodUse,
+) -> Option<Vec<User>> {
+    let assignments = assignments(&operations(opcodes, code)?, method);
     let call = assignments.iter().find(|one| one.units.contains(&at))?;
     let mut reached = call.sets.clone();
     if reached.is_empty() && is_kept(opcodes, code, at)? {
@@ -54,10 +73,14 @@ pub(super) fn reached(
         reached.extend(new.iter().flat_map(|one| &one.sets));
         using.extend(new);
     }
-    Some(using.into_iter().map(|one| one.units.clone()).collect())
+    let user = |one: &Assignment| User {
+        at: one.units.clone(),
+        sends: one.sends,
+    };
+    Some(using.into_iter().map(user).collect())
 }
 
-fn assignments(operations: &[Operation], fills: impl Fn(usize) -> bool) -> Vec<Assignment> {
+fn assignments(operations: &[Operation], method: impl Fn(usize) -> MethodUse) -> Vec<Assignment> {
     let steps = operations
         .iter()
         .filter(|step| step.effect != StackUse::Nothing);
@@ -72,9 +95,14 @@ fn assignments(operations: &[Operation], fills: impl Fn(usize) -> bool) -> Vec<A
             StackUse::Locals => now.uses.extend(halves),
             StackUse::Name | StackUse::Global => now.uses.push(Variable::Name(step.argument)),
             StackUse::GlobalOrCallee => now.uses.push(Variable::Name(step.argument >> 1)),
-            StackUse::Method if fills(step.argument) => filled = now.uses.last().copied(),
-            StackUse::AttributeOrMethod if fills(step.argument >> 1) => {
-                filled = now.uses.last().copied();
+            StackUse::Method | StackUse::AttributeOrMethod => {
+                let is_method = step.effect == StackUse::Method;
+                let called = method(step.argument >> usize::from(!is_method));
+                if called.fills {
+                    filled = now.uses.last().copied();
+                }
+                now.sends |= called.sends;
+                continue;
             }
             StackUse::Store => now.sets.push(Variable::Local(step.argument)),
             StackUse::StoreName => now.sets.push(Variable::Name(step.argument)),
@@ -96,6 +124,7 @@ fn assignments(operations: &[Operation], fills: impl Fn(usize) -> bool) -> Vec<A
                 units: step.end..step.end,
                 uses: pushes.then_some(halves[1]).into_iter().collect(),
                 sets: vec![],
+                sends: false,
             };
         }
     }
@@ -130,8 +159,12 @@ mod tests {
     /// Whether `model` may use what `read` gives; the same for all versions. The first name is that of a method that fills.
     fn reaches(compiled: [Compiled; 5]) -> Option<bool> {
         let all = compiled.map(|(opcodes, digits, read, model)| {
-            let users = reached(opcodes, &from_digits(digits), read, |name| name == 0)?;
-            Some(users.iter().any(|users| users.contains(&model)))
+            let method = |name| MethodUse {
+                fills: name == 0,
+                sends: false,
+            };
+            let users = reached(opcodes, &from_digits(digits), read, method)?;
+            Some(users.iter().any(|user| user.at.contains(&model)))
         });
         assert!(all.iter().all(|one| *one == all[0]), "{all:?}");
         all[0]
@@ -368,7 +401,10 @@ mod tests {
         #[test]
         fn fuzzed_flow(code: Vec<[u8; 2]>, at in 0..64_usize) {
             for opcodes in [&V3_11, &V3_12, &V3_13, &V3_14, &V3_15] {
-                let _ = reached(opcodes, &code, at, |name| name % 2 == 0);
+                let _ = reached(opcodes, &code, at, |name| MethodUse {
+                    fills: name % 2 == 0,
+                    sends: name % 3 == 0,
+                });
             }
         }
     }

@@ -342,9 +342,9 @@ impl Stacks {
             held.any(|iterator| !elsewhere.contains(&memory, walker, iterator))
         };
         let flows = &mut self.flows;
-        let users = |depth| {
+        let users = |depth, at: Option<usize>| {
             let frame = frames.iter().rev().nth(depth)?;
-            let at = frame.instruction?;
+            let at = at.or(frame.instruction)?;
             if let Some(known) = flows.get(&at) {
                 return known.clone();
             }

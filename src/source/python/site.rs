@@ -4,15 +4,15 @@
 //! batch and doing something else. A call asks for a batch if the called function is an iterator's or a generator's, if
 //! the standard library hands something over for nearly all of its time, or if it spends half of its time or more
 //! reading something that its caller keeps, or reading and transforming samples. A call in which a model is trained or
-//! run never asks for a batch, whatever its name, nor does one whose value no model may use. Items that the loop goes
+//! run never asks for a batch, whatever its name, nor does one whose value no model may use, nor, between two models, one
+//! that may answer to what the first gave. Items that the loop goes
 //! through after its step are not batches. A function that the loop calls may train on batches of its own.
 //!
 //! Pure: functions are numbers. Does not depend on how stacks are read.
 
-use std::ops::Range;
-
 use super::call::Call;
 use super::call_node::{CallNode, FIRST, OF_EACH};
+use super::flow::User;
 
 mod of_step;
 
@@ -68,14 +68,14 @@ pub(super) struct Sites {
 impl Sites {
     /// Adds a stack, outermost function first, and returns what it means. `in_for` tells whether the function at a
     /// depth takes the next item of a `for` loop, `iterates` whether it holds an iterator that may give batches, and
-    /// `users` where it may use what its present call gives, if that is known. They are called only where the answer
-    /// matters.
+    /// `users` which statements may use what the call at an instruction gives, its present one by default, if that is
+    /// known. They are called only where the answer matters.
     pub(super) fn poll(
         &mut self,
         stack: &[Call],
         in_for: impl Fn(usize) -> bool,
         iterates: impl FnOnce(usize) -> bool,
-        users: impl FnOnce(usize) -> Option<Vec<Range<usize>>>,
+        mut users: impl FnMut(usize, Option<usize>) -> Option<Vec<User>>,
     ) -> Site {
         if self.nodes.len() > MAX_NODES || stack.is_empty() {
             self.nodes.clear();
@@ -108,11 +108,16 @@ impl Sites {
             || self.is_ambiguous(found) || (self.may_be_result(found, stack) && iterates(at - 1));
         let called = path.get(at + 1).copied();
         match called {
-            Some(called) if self.is_not_for_model(found, called, stack, || users(at - 1)) => {
+            Some(called) if self.is_not_for_model(found, called, stack, || users(at - 1, None)) => {
                 Site::Other
             }
             Some(called) if !self.nodes[called].asks() && may_be_other() => Site::Unknown,
-            _ if self.is_of_step(found, called, stack[at - 1].instruction) => Site::Unknown,
+            _ if self.is_of_step(found, called, stack[at - 1].instruction, |model| {
+                users(at - 1, Some(model))
+            }) =>
+            {
+                Site::Unknown
+            }
             _ => Site::Data,
         }
     }
@@ -359,6 +364,8 @@ impl Sites {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
     use crate::loaders::Meaning;
 
@@ -413,7 +420,7 @@ mod tests {
                     &stack,
                     |depth| Some(depth) == in_for,
                     |_| iterates,
-                    |_| None,
+                    |_, _| None,
                 )
             };
             seen = stacks.iter().map(poll).collect();
@@ -448,7 +455,7 @@ mod tests {
     fn a_thread_that_trains_waits_for_batches_in_a_buffer_of_its_own() {
         assert_eq!(learned(&["mtkw", "mts"]), [Site::Unknown; 2]);
         let mut sites = Sites::default();
-        let mut poll = |letters| sites.poll(&stack(letters), |_| false, |_| false, |_| None);
+        let mut poll = |letters| sites.poll(&stack(letters), |_| false, |_| false, |_, _| None);
         for _ in 0..500 {
             poll("mtkw");
             poll("mts");
@@ -482,10 +489,10 @@ mod tests {
     #[test]
     fn that_a_thread_trains_is_forgotten_with_the_stacks_that_showed_it() {
         let mut sites = Sites::default();
-        sites.poll(&stack("mtsb"), |_| false, |_| false, |_| None);
+        sites.poll(&stack("mtsb"), |_| false, |_| false, |_, _| None);
         assert!(sites.trains());
         for _ in 0..=REMEMBERED {
-            sites.poll(&stack("mts"), |_| false, |_| false, |_| None);
+            sites.poll(&stack("mts"), |_| false, |_| false, |_, _| None);
         }
         assert!(!sites.trains());
     }
@@ -506,7 +513,7 @@ mod tests {
     #[test]
     fn until_the_loop_is_found_a_generator_may_make_the_next_batch() {
         let mut sites = Sites::default();
-        let mut poll = |letters| sites.poll(&stack(letters), |_| false, |_| false, |_| None);
+        let mut poll = |letters| sites.poll(&stack(letters), |_| false, |_| false, |_, _| None);
         assert_eq!(poll("mtgf"), Site::Generator);
         assert_eq!(poll("mts"), Site::Unknown);
         // A generator expression, which mostly serves a sum; then a generator that is the loop itself.
@@ -519,9 +526,12 @@ mod tests {
     fn a_thread_without_a_function_is_nowhere() {
         let mut sites = Sites::default();
         for letters in ["", "mtnw", "", "m", ""] {
-            sites.poll(&stack(letters), |_| true, |_| true, |_| None);
+            sites.poll(&stack(letters), |_| true, |_| true, |_, _| None);
         }
-        assert_eq!(sites.poll(&[], |_| true, |_| true, |_| None), Site::Unknown);
+        assert_eq!(
+            sites.poll(&[], |_| true, |_| true, |_, _| None),
+            Site::Unknown
+        );
         assert_eq!(learned(&["mtnw", "mts"]), [Site::Data, Site::Step]);
     }
 
@@ -552,7 +562,7 @@ mod tests {
             let mut stack = stack(letters);
             // Where the loop, the second function, calls the third.
             stack[1].instruction = Some(line);
-            sites.poll(&stack, |_| false, |_| false, |_| None)
+            sites.poll(&stack, |_| false, |_| false, |_, _| None)
         };
         let mut seen = vec![];
         for _ in 0..100 {
@@ -581,7 +591,7 @@ mod tests {
                 &stack(letters),
                 |depth| in_for && depth == 1,
                 |_| false,
-                |_| None,
+                |_, _| None,
             )
         };
         for _ in 0..30 {
@@ -705,11 +715,20 @@ mod tests {
                 if let Some(innermost) = stack.last_mut() {
                     innermost.pytorch = letters.ends_with('p');
                 }
-                sites.poll(&stack, |depth| Some(depth) == in_for, |_| false, |_| None)
+                sites.poll(
+                    &stack,
+                    |depth| Some(depth) == in_for,
+                    |_| false,
+                    |_, _| None,
+                )
             };
             seen = stacks.iter().map(poll).collect();
         }
         seen
+    }
+
+    fn user(at: Range<usize>, sends: bool) -> User {
+        User { at, sends }
     }
 
     /// Returns the site of `asks` in a loop that calls its model at 2 and trains at 3, and that may use at `users` what it
@@ -721,12 +740,8 @@ mod tests {
             for (letters, place) in [("mtsh", 2), ("mtb", 3), (asks, 1)] {
                 let mut stack = stack(letters);
                 stack[1].instruction = Some(place);
-                seen = sites.poll(
-                    &stack,
-                    |_| false,
-                    |_| false,
-                    |_| users.map(|[from, to]| std::iter::once(from..to).collect()),
-                );
+                let users = users.map(|[from, to]| vec![user(from..to, false)]);
+                seen = sites.poll(&stack, |_| false, |_| false, |_, _| users.clone());
             }
         }
         seen
@@ -744,6 +759,32 @@ mod tests {
         for asks in ["mtn", "mtgw", "mtq"] {
             assert_eq!(site_of(asks, Some([3, 9])), Site::Data, "{asks}");
         }
+    }
+
+    /// Such as a reward, or the result of an action.
+    #[test]
+    fn an_answer_to_what_a_model_gave_is_no_batch() {
+        // The loop runs a model at 2 and trains at 5, with another run of the model.
+        let site_at_4 = |users: Option<&User>| {
+            let mut sites = Sites::default();
+            let mut seen = Site::Unknown;
+            for _ in 0..100 {
+                for (letters, place) in [("mtvh", 2), ("mtsh", 5), ("mtsb", 5), ("mtqw", 4)] {
+                    let mut stack = stack(letters);
+                    stack[1].instruction = Some(place);
+                    let of_model =
+                        |_, at| (at == Some(2)).then(|| users.cloned().into_iter().collect());
+                    seen = sites.poll(&stack, |_| false, |_| false, of_model);
+                }
+            }
+            seen
+        };
+        assert_eq!(site_at_4(None), Site::Data);
+        // The call itself gets it, or another one that sends it to somebody; but a log gets it, or it is sent later.
+        assert_eq!(site_at_4(Some(&user(4..5, false))), Site::Unknown);
+        assert_eq!(site_at_4(Some(&user(3..4, true))), Site::Unknown);
+        assert_eq!(site_at_4(Some(&user(3..4, false))), Site::Data);
+        assert_eq!(site_at_4(Some(&user(6..7, true))), Site::Data);
     }
 
     #[test]
@@ -806,23 +847,23 @@ mod tests {
     fn the_outermost_loop_takes_the_place_of_one_within_it() {
         let mut sites = Sites::default();
         for _ in 0..30 {
-            sites.poll(&stack("mtgnw"), |_| false, |_| false, |_| None);
+            sites.poll(&stack("mtgnw"), |_| false, |_| false, |_, _| None);
             assert_ne!(
-                sites.poll(&stack("mtgc"), |_| false, |_| false, |_| None),
+                sites.poll(&stack("mtgc"), |_| false, |_| false, |_, _| None),
                 Site::Data,
                 "unknown or a step"
             );
         }
         for _ in 0..10 {
-            sites.poll(&stack("mtgc"), |_| false, |_| false, |_| None);
-            sites.poll(&stack("mts"), |_| false, |_| false, |_| None);
+            sites.poll(&stack("mtgc"), |_| false, |_| false, |_, _| None);
+            sites.poll(&stack("mts"), |_| false, |_| false, |_, _| None);
         }
         assert_eq!(
-            sites.poll(&stack("mtgc"), |_| false, |_| false, |_| None),
+            sites.poll(&stack("mtgc"), |_| false, |_| false, |_, _| None),
             Site::Data
         );
         assert_eq!(
-            sites.poll(&stack("mts"), |_| false, |_| false, |_| None),
+            sites.poll(&stack("mts"), |_| false, |_| false, |_, _| None),
             Site::Step
         );
         assert_eq!(
@@ -836,17 +877,17 @@ mod tests {
     fn a_long_validation_is_elsewhere() {
         let mut sites = Sites::default();
         for _ in 0..500 {
-            sites.poll(&stack("mtnw"), |_| false, |_| false, |_| None);
-            sites.poll(&stack("mts"), |_| false, |_| false, |_| None);
+            sites.poll(&stack("mtnw"), |_| false, |_| false, |_, _| None);
+            sites.poll(&stack("mts"), |_| false, |_| false, |_, _| None);
         }
         for _ in 0..50 {
             assert_eq!(
-                sites.poll(&stack("mvnw"), |_| false, |_| false, |_| None),
+                sites.poll(&stack("mvnw"), |_| false, |_| false, |_, _| None),
                 Site::Elsewhere
             );
         }
         assert_eq!(
-            sites.poll(&stack("mtnw"), |_| false, |_| false, |_| None),
+            sites.poll(&stack("mtnw"), |_| false, |_| false, |_, _| None),
             Site::Data
         );
     }
@@ -861,7 +902,7 @@ mod tests {
                 code: code * 100 + depth,
                 ..other
             }));
-            sites.poll(&deep, |_| false, |_| false, |_| None);
+            sites.poll(&deep, |_| false, |_| false, |_, _| None);
         }
         assert!(sites.nodes.len() <= MAX_NODES + MAX_DEPTH + 1);
     }

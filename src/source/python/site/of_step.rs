@@ -2,22 +2,37 @@
 //!
 //! Does not know how the loop was found.
 
-use std::ops::Range;
-
 use super::Sites;
 use crate::source::python::call::Call;
 use crate::source::python::call_node::CallNode;
+use crate::source::python::flow::User;
+
+/// Returns a function that says whether the call at `here` may give the answer to what a model called at another instruction
+/// gave: it uses that, or another thread or process was sent it before.
+fn answers_to(
+    here: usize,
+    mut users: impl FnMut(usize) -> Option<Vec<User>>,
+) -> impl FnMut(usize) -> bool {
+    move |model| {
+        let uses = |user: &User| {
+            let sent = user.sends && model < user.at.end && user.at.end <= here;
+            sent || user.at.contains(&here)
+        };
+        model < here && users(model).is_some_and(|users| users.iter().any(uses))
+    }
+}
 
 impl Sites {
     /// Whether the loop, at instruction `here`, takes items of something within its step or after it. Within: it has run a
-    /// model, and trains without running another. After: it has asked for a batch and trained or run a model on it, and
+    /// model, and trains without running another, or gets the answer to what that model gave. After: it has asked for a batch and trained or run a model on it, and
     /// does no more of that before its next request. Such items are probably not batches, but results to evaluate, for
-    /// example.
+    /// example. `users`: the statements that may use what the call at an instruction gives; `None` if not known.
     pub(super) fn is_of_step(
         &self,
         found: usize,
         called: Option<usize>,
         here: Option<usize>,
+        users: impl FnMut(usize) -> Option<Vec<User>>,
     ) -> bool {
         let Some(here) = here else { return false };
         let others = || {
@@ -43,7 +58,11 @@ impl Sites {
         let end = usize::MAX;
         if any(CallNode::only_runs_model, 0, here)
             && any(CallNode::trains, here, end)
-            && !any(CallNode::runs_model, here, end)
+            && (!any(CallNode::runs_model, here, end) || {
+                let models = others().filter(|child| child.only_runs_model());
+                let mut models = models.flat_map(CallNode::called_at);
+                models.any(answers_to(here, users))
+            })
         {
             return true;
         }
@@ -58,13 +77,13 @@ impl Sites {
     }
 
     /// Whether the loop gets something from `called` that no model it runs may use, such as the result of a command. Items of an
-    /// iterator and of a queue are batches even so. `users`: the instructions that may use it; `None` if not known.
+    /// iterator and of a queue are batches even so. `users`: the statements that may use it; `None` if not known.
     pub(super) fn is_not_for_model(
         &self,
         found: usize,
         called: usize,
         stack: &[Call],
-        users: impl FnOnce() -> Option<Vec<Range<usize>>>,
+        users: impl FnOnce() -> Option<Vec<User>>,
     ) -> bool {
         let called = &self.nodes[called];
         let is_known = called.is_iterator() || called.pytorch > 0;
@@ -81,9 +100,9 @@ impl Sites {
         } else {
             models
         };
-        let uses = |users: Vec<Range<usize>>| {
+        let uses = |users: Vec<User>| {
             let mut models = models.iter();
-            models.any(|model| users.iter().any(|user| user.contains(model)))
+            models.any(|model| users.iter().any(|user| user.at.contains(model)))
         };
         !models.is_empty() && users().is_some_and(|users| !uses(users))
     }
