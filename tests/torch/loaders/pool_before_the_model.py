@@ -1,17 +1,17 @@
-"""A fast stock loader; the loop has processes of its own work on each batch before the model gets it."""
+"""A stock loader; the loop has processes of its own work on each batch before the model gets it."""
 
 import multiprocessing
 
 from torch.utils.data import DataLoader
 
-from samples import QuickSamples
+from samples import Samples
 from training import Load, Model, Truth, arguments
 
 
 def main():
     given = arguments()
     model, truth, load = Model(given.step), Truth(given), Load(given)
-    loader = DataLoader(QuickSamples(), batch_size=4)
+    loader = DataLoader(Samples(Load(given, fixed=0.01)), batch_size=1)
     with multiprocessing.Pool(given.workers) as pool:
         truth.waits()
         for batch in loader:
