@@ -21,11 +21,18 @@ class Samples(Dataset):
         return torch.ones(64)
 
 
-def batches(given, rank):
+def batches(given, rank, truth):
+    """Rank 0 has its batch before it sends it: after that it waits for the other rank, which may be late, and not for data."""
     loader = iter(DataLoader(Samples(Load(given)), num_workers=given.workers)) if rank == 0 else None
     while True:
-        batch = next(loader) if rank == 0 else torch.empty(1, 64)
-        distributed.broadcast(batch, 0)
+        if rank == 0:
+            batch = next(loader)
+            truth.steps()
+            distributed.broadcast(batch, 0)
+        else:
+            batch = torch.empty(1, 64)
+            distributed.broadcast(batch, 0)
+            truth.steps()
         yield batch
 
 
@@ -35,8 +42,7 @@ def main():
     model, truth = Model(given.step), Truth(given, rank)
     model.layers = torch.nn.parallel.DistributedDataParallel(model.layers)
     truth.waits()
-    for batch in batches(given, rank):
-        truth.steps()
+    for batch in batches(given, rank, truth):
         model.train_step(batch)
         truth.waits()
 
