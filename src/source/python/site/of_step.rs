@@ -24,9 +24,10 @@ fn answers_to(
 
 impl Sites {
     /// Whether the loop, at instruction `here`, takes items of something within its step or after it. Within: it has run a
-    /// model, and trains without running another, or gets the answer to what that model gave. After: it has asked for a batch and trained or run a model on it, and
-    /// does no more of that before its next request. Such items are probably not batches, but results to evaluate, for
-    /// example. `users`: the statements that may use what the call at an instruction gives; `None` if not known.
+    /// model, and trains without running another, or gets the answer to what that model gave. After: it has asked for a
+    /// batch and trained or run a model on it, and does no more of that before its next request. Such items are probably
+    /// not batches, but results to evaluate, for example. `users`: the statements that may use what the call at an
+    /// instruction gives; `None` if not known.
     pub(super) fn is_of_step(
         &self,
         found: usize,
