@@ -198,15 +198,17 @@ impl Stacks {
         let places = places(&frames);
         let mut stack = WorkerStack::default();
         if let Some(frame) = worker_frame(&places).and_then(|index| frames.get(index)) {
-            for (name, object) in frame.locals(&self.memory)? {
-                self.worker_local(&mut stack, name, object)?;
-            }
             if !self.worker_loop.is_some_and(|known| known.is(frame)) {
                 self.worker_loop = WorkerLoop::of(self.memory, frame)?;
             }
             stack.in_loop = self.worker_loop;
+            let in_work = || self.worker_loop.and_then(|known| known.in_work());
+            let before = in_work();
+            for (name, object) in frame.locals(&self.memory)? {
+                self.worker_local(&mut stack, name, object)?;
+            }
             // The list of the samples is freed with the batch, so another object may be read in its place.
-            if !self.worker_loop.is_some_and(|known| known.has(stack.batch)) {
+            if before.is_none() || in_work() != before {
                 stack.batch_size = None;
             }
         }

@@ -89,10 +89,9 @@ impl WorkerLoop {
         Err(self.memory.torn())
     }
 
-    /// Whether the batch with this number is in work now.
-    pub(super) fn has(&self, number: Option<u64>) -> bool {
-        let work = self.read().ok().flatten();
-        number.is_some() && work.map(|work| work.number) == number
+    /// Returns the batch in work, if that can be read at once.
+    pub(super) fn in_work(&self) -> Option<BatchInWork> {
+        self.read().ok().flatten()
     }
 
     fn read(&self) -> Result<Option<BatchInWork>, PythonError> {
