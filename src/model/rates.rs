@@ -320,7 +320,7 @@ impl Rates {
     pub(super) fn keep_loaders(&mut self, before: &Self, seconds: f64) {
         /// As long as the screen's window.
         const REPORTING: f64 = 10.0;
-        /// As long as workers take to start.
+        /// A guess: one that is gone for longer may have ended for good.
         const OF_SEVERAL: f64 = 3.0;
         let now = self.job.iter_mut().flat_map(|job| &mut job.ranks);
         for rank in now {

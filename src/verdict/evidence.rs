@@ -201,11 +201,13 @@ pub(super) fn earlier_epoch(context: &Context<'_>) -> Option<Missing> {
         .loader
         .filter(|loader| loader.kind != LoaderKind::Other)?;
     let seconds = loader.gone_seconds.filter(|_| !context.job.ended)?;
-    let none = match context.other_loaders().next() {
-        Some(_) => format!("{} has ended", loader.title()),
-        None => "no loader now".to_owned(),
+    let mut others = context.other_loaders();
+    let ended = if others.any(|it| it.gone_seconds.is_none()) {
+        format!("{} has ended", loader.title())
+    } else {
+        "no loader now".to_owned()
     };
-    let why = format!("{none}: figures are {seconds:.0} s old");
+    let why = format!("{ended}: figures are {seconds:.0} s old");
     let hint = "the next epoch starts its workers again";
     Some(Missing::new("loader", why, hint))
 }

@@ -359,6 +359,38 @@ mod tests {
     }
 
     #[test]
+    fn a_loader_that_ended_beside_another_is_named() {
+        let (_, mut rates, _) = (scenarios::all().into_iter())
+            .find(|(path, ..)| path.ends_with("two_slow_loaders.toml"))
+            .unwrap();
+        let progress = Progress {
+            seconds: 12.0,
+            batches: Some(100),
+            ..Progress::default()
+        };
+        let mut gone = |which: fn(bool) -> bool| {
+            let rank = &mut rates.job.as_mut().unwrap().ranks[0];
+            let main = rank.main_loader().unwrap().id;
+            for loader in &mut rank.loaders {
+                loader.gone_seconds = which(loader.id == main).then_some(2.0);
+            }
+            let missing = assess(Some(&rates), &progress, &[]).missing;
+            let loader = missing.into_iter().find(|it| it.id == "loader");
+            loader.map(|it| it.why)
+        };
+        assert_eq!(gone(|_| false), None);
+        let ended = gone(|is_main| is_main).unwrap();
+        assert!(
+            ended.starts_with("loader ") && ended.ends_with(" has ended: figures are 2 s old"),
+            "{ended}"
+        );
+        assert_eq!(
+            gone(|_| true).as_deref(),
+            Some("no loader now: figures are 2 s old")
+        );
+    }
+
+    #[test]
     fn a_kind_that_stays_has_the_figure_that_it_rests_on() {
         let (_, mut rates, before) = (scenarios::all().into_iter())
             .find(|(path, ..)| path.ends_with("blog_starved.toml"))

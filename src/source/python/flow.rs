@@ -319,6 +319,38 @@ mod tests {
         }
     }
 
+    /// `some.append(read()); model(some)`, of which the first method sends what it gets.
+    #[test]
+    fn a_value_may_be_sent() {
+        let versions = [
+            (
+                &V3_11,
+                "970067007d0209007c02a000000000000000000000000000000000000000000002007c01a6000000ab000000000000000000a6010000ab010000000000000000010002007c007c02a6010000ab01000000000000000001008c29",
+                20,
+                38,
+            ),
+            (
+                &V3_12,
+                "970067007d0209007c026a0100000000000000000000000000000000000002007c01ab00000000000000ab01000000000000010002007c007c02ab0100000000000001008c1f",
+                17,
+                29,
+            ),
+        ];
+        for (opcodes, digits, read, model) in versions {
+            let users = |sends: usize| {
+                let method = |name| MethodUse {
+                    fills: true,
+                    sends: name == sends,
+                };
+                let users = reached(opcodes, &from_digits(digits), read, method).unwrap();
+                let at = |place| users.iter().find(|user| user.at.contains(&place)).unwrap();
+                (at(read).sends, at(model).sends)
+            };
+            assert_eq!(users(0), (true, false));
+            assert_eq!(users(9), (false, false));
+        }
+    }
+
     /// `print(x.n, read()); model(x.y)`, where `print` might put it into `x`.
     #[test]
     fn a_function_may_put_a_value_into_another_object() {

@@ -92,14 +92,20 @@ fn loader_with_workers(python: &str, method: &str) {
     assert_eq!(numbers, BTreeSet::from([0, 1]), "{python} {method}");
 }
 
+/// Returns a job that takes as many batches as it can, so that its memory often changes while it is read.
+fn quick_job(python: &str) -> (Job, Stacks) {
+    let quick = ["--load", "0.00001", "--step", "0"];
+    let mut job = Job::start(python, "train.py", &quick);
+    job.reaches("ready");
+    let stacks = job.stacks();
+    (job, stacks)
+}
+
 /// Workers free the list of a batch's samples, and use its memory for others, while it is read.
 #[test]
 fn a_batch_size_is_never_that_of_another_list() {
     each_torch(Share::Half, |python| {
-        let quick = ["--load", "0.00005", "--step", "0"];
-        let mut job = Job::start(&python.path, "train.py", &quick);
-        job.reaches("ready");
-        let stacks = job.stacks();
+        let (job, stacks) = quick_job(&python.path);
         let mut workers = until(TORCH_TIMEOUT, || {
             let attached = |pid: Pid| Stacks::attach_like(pid, &stacks).ok();
             let mut found: Vec<_> = (descendants(job.pid()).into_iter())
@@ -125,10 +131,7 @@ fn a_batch_size_is_never_that_of_another_list() {
 #[test]
 fn a_count_of_batches_is_never_that_of_another_number() {
     each_torch(Share::Half, |python| {
-        let quick = ["--load", "0.00001", "--step", "0"];
-        let mut job = Job::start(&python.path, "train.py", &quick);
-        job.reaches("ready");
-        let mut stacks = job.stacks();
+        let (_job, mut stacks) = quick_job(&python.path);
         let iterator = until(TORCH_TIMEOUT, || {
             let main = stacks.main_thread(ThreadContext::default()).ok()?;
             let iterator = stacks.iterator(main.iterator?).ok()?;

@@ -7,19 +7,14 @@ use crate::source::python::call::Call;
 use crate::source::python::call_node::CallNode;
 use crate::source::python::flow::User;
 
-/// Returns a function that says whether the call at `here` may give the answer to what a model called at another instruction
-/// gave: it uses that, or another thread or process was sent it before.
-fn answers_to(
-    here: usize,
-    mut users: impl FnMut(usize) -> Option<Vec<User>>,
-) -> impl FnMut(usize) -> bool {
-    move |model| {
-        let uses = |user: &User| {
-            let sent = user.sends && model < user.at.end && user.at.end <= here;
-            sent || user.at.contains(&here)
-        };
-        model < here && users(model).is_some_and(|users| users.iter().any(uses))
-    }
+/// Whether the call at `here` may give the answer to what the call of a model at `model` gave, which `users` may use: it
+/// gets that, or another thread or process was sent it before.
+fn answers(here: usize, model: usize, users: &[User]) -> bool {
+    let mut users = users.iter();
+    users.any(|user| {
+        let sent = user.sends && model < user.at.end && user.at.end <= here;
+        sent || user.at.contains(&here)
+    })
 }
 
 impl Sites {
@@ -33,7 +28,7 @@ impl Sites {
         found: usize,
         called: Option<usize>,
         here: Option<usize>,
-        users: impl FnMut(usize) -> Option<Vec<User>>,
+        mut users: impl FnMut(usize) -> Option<Vec<User>>,
     ) -> bool {
         let Some(here) = here else { return false };
         let others = || {
@@ -62,7 +57,9 @@ impl Sites {
             && (!any(CallNode::runs_model, here, end) || {
                 let models = others().filter(|child| child.only_runs_model());
                 let mut models = models.flat_map(CallNode::called_at);
-                models.any(answers_to(here, users))
+                models.any(|model| {
+                    model < here && users(model).is_some_and(|users| answers(here, model, &users))
+                })
             })
         {
             return true;
