@@ -121,7 +121,11 @@ fn taken_and_given(step: Operation) -> Option<(usize, usize)> {
     Some(match step.effect {
         StackUse::Nothing | StackUse::BeforeCall => (0, 0),
         StackUse::Push(count) => (0, count.into()),
-        StackUse::Null | StackUse::Name | StackUse::Global | StackUse::Local => (0, 1),
+        StackUse::Null
+        | StackUse::Name
+        | StackUse::Global
+        | StackUse::Local
+        | StackUse::ClearedLocal => (0, 1),
         StackUse::Locals => (0, 2),
         StackUse::GlobalOrCallee => (0, 1 + bit),
         StackUse::Attribute | StackUse::Replace | StackUse::StoreAndLocal => (1, 1),

@@ -88,11 +88,14 @@ fn assignments(operations: &[Operation], method: impl Fn(usize) -> MethodUse) ->
     let mut all = vec![];
     let mut now = Assignment::default();
     let mut filled = None;
+    // The variables of a comprehension, and how often each is yet to be set: as the next item, and back to what it was.
+    let mut comprehension: Vec<(usize, u32)> = vec![];
     while let Some(step) = steps.next() {
         let halves = [step.argument >> 4, step.argument & 15].map(Variable::Local);
         match step.effect {
             StackUse::Local => now.uses.push(Variable::Local(step.argument)),
             StackUse::Locals => now.uses.extend(halves),
+            StackUse::ClearedLocal => comprehension.push((step.argument, 2)),
             StackUse::Name | StackUse::Global => now.uses.push(Variable::Name(step.argument)),
             StackUse::GlobalOrCallee => now.uses.push(Variable::Name(step.argument >> 1)),
             StackUse::Method | StackUse::AttributeOrMethod => {
@@ -113,9 +116,25 @@ fn assignments(operations: &[Operation], method: impl Fn(usize) -> MethodUse) ->
             StackUse::Drop => now.sets.extend(filled),
             _ => continue,
         }
+        let pushes = step.effect == StackUse::StoreAndLocal;
+        // All of a comprehension belongs to the value that it is a part of.
+        if !comprehension.is_empty() {
+            for (local, times) in &mut comprehension {
+                let local = Variable::Local(*local);
+                let stored = match step.effect {
+                    StackUse::Store => local == Variable::Local(step.argument),
+                    StackUse::Stores => halves.contains(&local),
+                    StackUse::StoreAndLocal => halves[0] == local,
+                    _ => false,
+                };
+                *times -= u32::from(stored);
+            }
+            comprehension.retain(|(_, times)| *times > 0);
+            now.uses.extend(pushes.then_some(halves[1]));
+            continue;
+        }
         // Several variables may take parts of one value.
         let mut is_last = || !steps.peek().is_some_and(|next| stores(next.effect));
-        let pushes = step.effect == StackUse::StoreAndLocal;
         if step.effect == StackUse::Drop || pushes || (stores(step.effect) && is_last()) {
             now.units.end = step.end;
             all.push(now);
@@ -349,6 +368,77 @@ mod tests {
             assert_eq!(users(0), (true, false));
             assert_eq!(users(9), (false, false));
         }
+    }
+
+    /// `x = stack([read(p) for p in paths]); model(x)`, and `y = stack([read(p) for p, q in pairs]); model(x)`.
+    #[test]
+    fn a_comprehension_is_a_part_of_its_statement() {
+        let compiled = [
+            (
+                &V3_11,
+                "87029700090002007c0088026601640284087c014400a6000000ab000000000000000000a6010000ab0100000000000000007d0402007c037c04a6010000ab01000000000000000001008c23",
+                13,
+                31,
+            ),
+            (
+                &V3_12,
+                "9700090002007c007c0144008f046302670063025d0a00007d0402007c027c04ab0100000000000091028c0c040063027d04ab010000000000007d0502007c037c05ab0100000000000001008c256302010063027d047700",
+                16,
+                33,
+            ),
+            (
+                &V3_13,
+                "95001e005500220055011300560473022f007302480a00006f4222005504350100000000000050024d0c00000b00200073026e0435010000000000006f5322005505350100000000000020004d2600007302200073026e046600",
+                15,
+                33,
+            ),
+            (
+                &V3_14,
+                "80001b005400210056011000550475022e007502460a000071422100560434010000000000004e024b0c000009001e0075027004340100000000000071532100560534010000000000001f004b27000075021f00750270046900",
+                15,
+                33,
+            ),
+            (
+                &V3_15,
+                "80000000190053001f005301540474022c00740246000000440a000070421f00550432010000000000004d034a0c000009001c0074026f04320100000000000070531f00550532010000000000001d004a28000074021d0074026f046800",
+                17,
+                35,
+            ),
+        ];
+        assert_eq!(reaches(compiled), Some(true));
+        let compiled = [
+            (
+                &V3_11,
+                "87029700090002007c0088026601640284087c014400a6000000ab000000000000000000a6010000ab0100000000000000007d0502007c037c04a6010000ab01000000000000000001008c23",
+                13,
+                31,
+            ),
+            (
+                &V3_12,
+                "9700090002007c007c0144008f058f066303670063025d0d00005c0200007d057d0602007c027c05ab0100000000000091028c0f040063037d067d05ab010000000000007d0702007c037c04ab0100000000000001008c2a6302010063037d067d057700",
+                20,
+                38,
+            ),
+            (
+                &V3_13,
+                "95001e0055002200550113005605560673032f007302480d0000750200007056550222005505350100000000000050024d0f00000b00200073036e066e0535010000000000006f7322005504350100000000000020004d2b00007302200073036e066e056600",
+                19,
+                38,
+            ),
+            (
+                &V3_14,
+                "80001b0054002100560110005505550675032e007502460d000077020000725656022100560534010000000000004e024b0f000009001e00750370067005340100000000000071732100560434010000000000001f004b2c000075021f007503700670056900",
+                19,
+                38,
+            ),
+            (
+                &V3_15,
+                "80000000190053001f0053015405540674032c00740246000000440d000076020000715655021f00550532010000000000004d034a0f000009001c0074036f066f05320100000000000070731f00550432010000000000001d004a2d000074021d0074036f066f056800",
+                21,
+                40,
+            ),
+        ];
+        assert_eq!(reaches(compiled), Some(false));
     }
 
     /// `print(x.n, read()); model(x.y)`, where `print` might put it into `x`.

@@ -19,6 +19,8 @@ pub(super) enum StackUse {
     /// Pushes the local that its argument says, or the two that the halves of its argument say.
     Local,
     Locals,
+    /// Pushes the local that its argument says and unsets it, for a comprehension that uses it.
+    ClearedLocal,
     /// Takes a value into a local, or into a name of the module.
     Store,
     StoreName,

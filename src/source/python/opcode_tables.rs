@@ -103,6 +103,8 @@ pub(super) const ONLY_3_12: &Rows = &[
     (StackUse::Push(1), 0, &[84, 84]),
     // LOAD_FAST__LOAD_CONST, LOAD_FAST__LOAD_FAST, LOAD_FAST_CHECK
     (StackUse::Local, 0, &[86, 86, 88, 88, 127, 127]),
+    // LOAD_FAST_AND_CLEAR
+    (StackUse::ClearedLocal, 0, &[143, 143]),
     // STORE_FAST__LOAD_FAST, STORE_FAST__STORE_FAST
     (StackUse::Store, 0, &[154, 154, 158, 158]),
     // STORE_SUBSCR
@@ -154,6 +156,8 @@ pub(super) const ONLY_3_13: &Rows = &[
     // LOAD_DEREF, LOAD_FAST, LOAD_FAST_CHECK, LOAD_FAST_LOAD_FAST
     (StackUse::Local, 0, &[84, 85, 87, 87]),
     (StackUse::Locals, 0, &[88, 88]),
+    // LOAD_FAST_AND_CLEAR
+    (StackUse::ClearedLocal, 0, &[86, 86]),
     // STORE_DEREF, STORE_FAST, STORE_FAST_LOAD_FAST, STORE_FAST_STORE_FAST
     (StackUse::Store, 0, &[109, 110]),
     (StackUse::StoreAndLocal, 0, &[111, 111]),
@@ -209,6 +213,8 @@ pub(super) const ONLY_3_14: &Rows = &[
     (StackUse::Local, 0, &[83, 84, 86, 86, 88, 88]),
     // LOAD_FAST_BORROW_LOAD_FAST_BORROW, LOAD_FAST_LOAD_FAST
     (StackUse::Locals, 0, &[87, 87, 89, 89]),
+    // LOAD_FAST_AND_CLEAR
+    (StackUse::ClearedLocal, 0, &[85, 85]),
     // STORE_DEREF, STORE_FAST, STORE_FAST_LOAD_FAST, STORE_FAST_STORE_FAST
     (StackUse::Store, 0, &[111, 112]),
     (StackUse::StoreAndLocal, 0, &[113, 113]),
@@ -269,6 +275,8 @@ pub(super) const ONLY_3_15: &Rows = &[
     (StackUse::Local, 0, &[82, 83, 85, 85, 87, 87]),
     // LOAD_FAST_BORROW_LOAD_FAST_BORROW, LOAD_FAST_LOAD_FAST
     (StackUse::Locals, 0, &[86, 86, 88, 88]),
+    // LOAD_FAST_AND_CLEAR
+    (StackUse::ClearedLocal, 0, &[84, 84]),
     // STORE_DEREF, STORE_FAST, STORE_FAST_LOAD_FAST, STORE_FAST_STORE_FAST
     (StackUse::Store, 0, &[110, 111]),
     (StackUse::StoreAndLocal, 0, &[112, 112]),
