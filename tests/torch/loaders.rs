@@ -1017,6 +1017,19 @@ fn images_that_the_main_thread_decodes() {
 }
 
 #[test]
+fn samples_that_the_loop_reads_by_a_function() {
+    let reads = loader("built_in_the_loop", "torch").loads(50, 2, 0);
+    reads.computes(Share::Third).learned().check();
+}
+
+/// The step is so long that receiving the names takes little time beside it.
+#[test]
+fn samples_that_the_loop_reads_by_the_names_of_a_loader() {
+    let reads = loader("built_in_the_loop", "torch").loads(50, 2, 2);
+    reads.step(100).computes(Share::Third).check();
+}
+
+#[test]
 fn sampler_that_computes() {
     let sampler = loader("slow_sampler", "torch").loads(50, 1, 2);
     sampler.computes(Share::Third).check_also(names_the_sampler);

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::PythonError;
+use super::code::Code;
 use super::frame::Frame;
 use super::layout::LIST_ITEMS;
 use super::memory::Memory;
@@ -28,10 +29,6 @@ pub(super) fn brings(frames: &[Frame], memory: &Memory) -> Range<usize> {
     let Some(own) = frames.iter().position(|frame| !frame.code.library) else {
         return 0..0;
     };
-    let computes = |frame: &Frame| {
-        let file = &frame.code.place.file;
-        !frame.code.meaning.reads && COMPUTE.iter().any(|folder| file.contains(folder))
-    };
     if frames[..own].iter().any(computes) {
         return 0..0;
     }
@@ -45,6 +42,25 @@ pub(super) fn brings(frames: &[Frame], memory: &Memory) -> Range<usize> {
         none if none.is_empty() && own > 0 && is_brought(own - 1) => own - 1..own,
         some => some,
     }
+}
+
+/// Returns the indices (innermost first) of the frames that give their callers something and compute nothing.
+pub(super) fn gives(frames: &[Frame], memory: &Memory) -> impl Iterator<Item = usize> {
+    let frames = frames.iter().zip(frames.iter().skip(1));
+    let frames = frames.take_while(|(called, _)| !computes(called));
+    let gives = |(called, caller)| is_brought(called, caller, memory).unwrap_or(false);
+    let indexed = frames.map(gives).enumerate();
+    indexed.filter_map(|(called, gives)| gives.then_some(called))
+}
+
+fn computes(frame: &Frame) -> bool {
+    let Code {
+        library,
+        place,
+        meaning,
+        ..
+    } = &*frame.code;
+    *library && !meaning.reads && COMPUTE.iter().any(|folder| place.file.contains(folder))
 }
 
 fn is_brought(called: &Frame, caller: &Frame, memory: &Memory) -> Result<bool, PythonError> {

@@ -19,6 +19,8 @@ pub(super) struct Call {
     pub(super) pytorch: bool,
     /// Whether it reads something that its caller keeps.
     pub(super) brings: bool,
+    /// Whether it works, without the framework, on something that its caller keeps, and was given no tensor.
+    pub(super) builds: bool,
     /// The instruction that it runs, which identifies where it calls the next function; `None` if not known.
     pub(super) instruction: Option<usize>,
 }

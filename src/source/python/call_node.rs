@@ -9,7 +9,8 @@ pub(super) const OF_EACH: u32 = 3;
 pub(super) const FIRST: u32 = 3;
 /// A call that hands something over for this share of its time does nothing else worth counting.
 const ONLY_HANDS_OVER: f64 = 0.9;
-/// A call that spends this share of its time reading something that its caller keeps, or making samples, is made for that.
+/// A call that spends this share of its time reading something that its caller keeps, making samples, or building what a
+/// model gets, is made for that.
 const READS: f64 = 0.5;
 /// A call that spends this share of its time in a model, and not in a transform called through it, is made to run the
 /// model.
@@ -42,6 +43,8 @@ pub(super) struct CallNode {
     pub(super) runs_model: u32,
     /// Number of its stacks in which it reads something that its caller keeps.
     pub(super) brings: u32,
+    /// Number of its stacks in which it builds something that a model which its caller runs may use.
+    pub(super) feeds: u32,
     /// Number of its stacks in which a library reads or transforms samples, in a thread that trains without a loader of
     /// PyTorch.
     pub(super) makes_samples: u32,
@@ -128,7 +131,23 @@ impl CallNode {
         !self.computes()
             && (self.asks()
                 || self.is_nearly_always(self.hands_over)
-                || self.is_at_least(READS, self.brings))
+                || self.is_at_least(READS, self.brings)
+                || self.feeds())
+    }
+
+    /// Whether it is made to build what a model gets.
+    fn feeds(&self) -> bool {
+        self.is_at_least(READS, self.feeds)
+    }
+
+    /// Whether it asks for a batch only because it builds what a model gets.
+    pub(super) fn only_feeds(&self) -> bool {
+        self.feeds() && !(self.asks() || self.is_at_least(READS, self.brings))
+    }
+
+    /// Whether what it gives is known to be for a model.
+    pub(super) fn is_known_to_ask(&self) -> bool {
+        self.asks() || self.feeds()
     }
 
     pub(super) fn is_nearly_always(&self, stacks: u32) -> bool {

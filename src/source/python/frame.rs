@@ -81,6 +81,7 @@ impl Frame {
             takes: self.code.meaning.reads,
             pytorch: false,
             brings: false,
+            builds: false,
             expression: self.code.place.function() == "<genexpr>",
             instruction: self.instruction,
         }

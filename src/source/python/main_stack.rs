@@ -2,7 +2,7 @@
 //!
 //! Does not depend on how stacks are read or on time.
 
-use super::brings::{brings, drops_result};
+use super::brings::{brings, drops_result, gives};
 use super::call::Call;
 use super::frame::Frame;
 use super::frames::Walked;
@@ -264,16 +264,34 @@ impl Stacks {
     /// Whether a thread that trains reads something that may be a batch, although no name shows that. False if the thread has
     /// a loader of its own or a queue: what it reads may then be anything.
     fn may_bring(&self, walked: &Walked, context: ThreadContext) -> bool {
+        matches!(context.asleep, AsleepIn::Receiving | AsleepIn::Reading)
+            && self.is_unnamed_work(walked)
+            && !context.reads
+            && !self.queues.has_any()
+    }
+
+    /// Whether a thread that trains is at work without the framework, so that it cannot be computing on a batch. On an
+    /// accelerator, any instruction of the program's own may wait for a computation.
+    fn may_build(&self, walked: &Walked, context: ThreadContext) -> bool {
+        let waits_for_device = match context.asleep {
+            AsleepIn::Lock => return false,
+            AsleepIn::Other => context.accelerated,
+            AsleepIn::Receiving | AsleepIn::Reading | AsleepIn::Sleeping => false,
+        };
+        let own = walked
+            .frames
+            .first()
+            .is_none_or(|frame| !frame.code.library);
+        self.is_unnamed_work(walked) && !(own && waits_for_device)
+    }
+
+    /// Whether a thread that trains does something of which no name says what it is.
+    fn is_unnamed_work(&self, walked: &Walked) -> bool {
         let means = |frame: &Frame| {
             let meaning = frame.code.meaning;
             meaning.hands_over || meaning.loader.is_some() || meaning.not_data.is_some()
         };
-        matches!(context.asleep, AsleepIn::Receiving | AsleepIn::Reading)
-            && self.sites.trains()
-            && walked.device.is_none()
-            && !context.reads
-            && !self.queues.has_any()
-            && !walked.frames.iter().any(means)
+        self.sites.trains() && walked.device.is_none() && !walked.frames.iter().any(means)
     }
 
     /// Returns the functions of a stack, outermost first, with what the search for the training loop must know of each.
@@ -295,9 +313,16 @@ impl Stacks {
                 call.meaning.hands_over = false;
             }
         }
-        if !stack.iter().any(|call| call.takes) && self.may_bring(walked, context) {
-            for called in brings(frames, &memory) {
-                stack[frames.len() - 1 - called].brings = true;
+        if !stack.iter().any(|call| call.takes) {
+            if self.may_bring(walked, context) {
+                for called in brings(frames, &memory) {
+                    stack[frames.len() - 1 - called].brings = true;
+                }
+            }
+            if self.may_build(walked, context) {
+                for called in gives(frames, &memory) {
+                    stack[frames.len() - 1 - called].builds = true;
+                }
             }
         }
         stack

@@ -3,8 +3,8 @@
 //! The training loop is the outermost function that nearly all stacks share and that alternates between asking for a
 //! batch and doing something else. A call asks for a batch if the called function is an iterator's or a generator's, if
 //! the standard library hands something over for nearly all of its time, or if it spends half of its time or more
-//! reading something that its caller keeps, or reading and transforming samples. A call in which a model is trained or
-//! run never asks for a batch, whatever its name, nor does one whose value no model may use, nor, between two models, one
+//! reading something that its caller keeps, reading and transforming samples, or building what a model gets. A call in
+//! which a model is trained or run never asks for a batch, whatever its name, nor does one whose value no model may use, nor, between two models, one
 //! that may answer to what the first gave. Items that the loop goes
 //! through after its step are not batches. A function that the loop calls may train on batches of its own.
 //!
@@ -91,6 +91,7 @@ impl Sites {
         self.forget();
         self.learn_who_trains(stack);
         let path = self.count(stack, &in_for);
+        self.count_feeding(&path, stack, &mut users);
         self.record_turns(&path, stack.len(), in_for);
         self.find_loop(&path);
         let Some(found) = self.found else {
@@ -111,7 +112,11 @@ impl Sites {
             Some(called) if self.is_not_for_model(found, called, stack, || users(at - 1, None)) => {
                 Site::Other
             }
-            Some(called) if !self.nodes[called].asks() && may_be_other() => Site::Unknown,
+            // In the rest of its time, it may compute on a batch.
+            Some(called) if self.nodes[called].only_feeds() && !stack[at].builds => Site::Unknown,
+            Some(called) if !self.nodes[called].is_known_to_ask() && may_be_other() => {
+                Site::Unknown
+            }
             _ if self.is_of_step(found, called, stack[at - 1].instruction, |model| {
                 users(at - 1, Some(model))
             }) =>
@@ -236,6 +241,7 @@ impl Sites {
                 &mut node.hands_over,
                 &mut node.draws,
                 &mut node.brings,
+                &mut node.feeds,
                 &mut node.makes_samples,
                 &mut node.pytorch,
                 &mut node.runs_model,
@@ -372,8 +378,9 @@ mod tests {
     /// Builds a stack from letters, one for each function, outermost first: `g` a generator, `e` a generator
     /// expression, `n` an iterator's `__next__`, `q` a queue's `get`, `k` a function of the program that waits for a
     /// batch, `l` one that reads something that its caller keeps (`L`: the same one while it does not read), `y` one
-    /// written in C that hands over a batch, `r` a wait for a pipe, `b` a backward pass, `h` a layer of a model, `o` a
-    /// call of a module, `x` a transform, `d` a read of samples. Other letters have no meaning.
+    /// written in C that hands over a batch, `c` one that builds something for its caller (`C`: the same one while it may
+    /// be computing), `r` a wait for a pipe, `b` a backward pass, `h` a layer of a model, `o` a call of a module, `x` a
+    /// transform, `d` a read of samples. Other letters have no meaning.
     fn stack(letters: &str) -> Vec<Call> {
         let call = |letter: char| Call {
             code: letter.to_ascii_lowercase() as usize,
@@ -393,6 +400,7 @@ mod tests {
             takes: letter == 'k',
             pytorch: false,
             brings: letter == 'l',
+            builds: letter == 'c',
             instruction: Some(0),
         };
         let call = |letter| match letter {
@@ -759,6 +767,53 @@ mod tests {
         for asks in ["mtn", "mtgw", "mtq"] {
             assert_eq!(site_of(asks, Some([3, 9])), Site::Data, "{asks}");
         }
+    }
+
+    #[test]
+    fn what_is_built_for_a_model_is_a_batch() {
+        use Site::{Data, Step, Unknown};
+        // The loop builds at 1, and calls its model at 2, which trains.
+        let learned = |asks: &[&str], steps: &[&str], users: Option<[usize; 2]>| {
+            let mut sites = Sites::default();
+            let mut seen = vec![];
+            for _ in 0..100 {
+                let calls = asks.iter().map(|letters| (*letters, 1));
+                let calls = calls.chain(steps.iter().map(|letters| (*letters, 2)));
+                let poll = |(letters, place): (&str, usize)| {
+                    let mut stack = stack(letters);
+                    stack[1].instruction = Some(place);
+                    let users = users.map(|[from, to]| vec![user(from..to, false)]);
+                    sites.poll(&stack, |_| false, |_| false, |_, _| users.clone())
+                };
+                seen = calls.map(poll).collect();
+            }
+            seen
+        };
+        let steps = ["mtsh", "mtsb"];
+        assert_eq!(learned(&["mtc"], &steps, Some([2, 3])), [Data, Step, Step]);
+        // It is not known whether the model may use it, or the model may not.
+        assert_eq!(learned(&["mtc"], &steps, None), [Unknown; 3]);
+        assert_eq!(learned(&["mtc"], &steps, Some([3, 9])), [Unknown; 3]);
+        // For a part of its time, for most of it, or in a model, it may be computing.
+        assert_eq!(
+            learned(&["mtc", "mtc", "mtC"], &steps, Some([2, 3])),
+            [Data, Data, Unknown, Step, Step]
+        );
+        assert_eq!(
+            learned(&["mtc", "mtC", "mtC"], &steps, Some([2, 3])),
+            [Unknown; 5]
+        );
+        assert_eq!(
+            learned(&["mtc", "mtch"], &steps, Some([2, 3])),
+            [Unknown; 4]
+        );
+        // It may be an answer to what the model gave, such as the next state of an environment.
+        assert_eq!(learned(&["mtc"], &steps, Some([1, 3])), [Unknown; 3]);
+        // What the function that runs the model asks for is the batch.
+        assert_eq!(
+            learned(&["mtc"], &["mtsh", "mtsb", "mtsnw"], Some([2, 3])),
+            [Unknown; 4]
+        );
     }
 
     /// Such as a reward, or the result of an action.

@@ -88,20 +88,62 @@ impl Sites {
         if is_known || stack.iter().any(|call| call.meaning.queue) {
             return false;
         }
-        let places = |is: fn(&CallNode) -> bool| {
-            let such = self.children(found).filter(move |child| is(child));
-            such.flat_map(CallNode::called_at).collect::<Vec<_>>()
-        };
-        let models = places(CallNode::runs_model);
+        let models = self.places(found, CallNode::runs_model);
         let models = if models.is_empty() {
-            places(CallNode::trains)
+            self.places(found, CallNode::trains)
         } else {
             models
         };
-        let uses = |users: Vec<User>| {
-            let mut models = models.iter();
-            models.any(|model| users.iter().any(|user| user.at.contains(model)))
-        };
-        !models.is_empty() && users().is_some_and(|users| !uses(users))
+        !models.is_empty() && users().is_some_and(|users| !reach(&users, &models))
     }
+
+    /// Counts for each function along the stack whether it builds something that a model may use which its caller runs
+    /// itself or by a function that asks for no batch, and that is no answer to what a model gave. `users`: the statements
+    /// that may use what the call at an instruction of the function at a depth gives, its present one by default; `None` if
+    /// not known.
+    pub(super) fn count_feeding(
+        &mut self,
+        path: &[usize],
+        stack: &[Call],
+        mut users: impl FnMut(usize, Option<usize>) -> Option<Vec<User>>,
+    ) {
+        for (depth, pair) in path.windows(2).enumerate().skip(1) {
+            let (caller, called) = (pair[0], pair[1]);
+            if !stack[depth].builds || self.nodes[called].computes() {
+                continue;
+            }
+            let only_computes =
+                |child: &CallNode| child.runs_model() && !self.is_asking_within(child);
+            let models = self.places(caller, only_computes);
+            let Some(here) = stack[depth - 1].instruction.filter(|_| !models.is_empty()) else {
+                continue;
+            };
+            let mut answers = |model: &usize| {
+                let of_model = users(depth - 1, Some(*model));
+                of_model.is_some_and(|users| answers(here, *model, &users))
+            };
+            if !models.iter().any(&mut answers)
+                && users(depth - 1, None).is_some_and(|users| reach(&users, &models))
+            {
+                self.nodes[called].feeds += 1;
+            }
+        }
+    }
+
+    fn is_asking_within(&self, node: &CallNode) -> bool {
+        let mut children = node.children.iter().map(|child| &self.nodes[*child]);
+        children.any(|child| child.pytorch > 0 || child.is_asking() || self.is_asking_within(child))
+    }
+
+    /// Returns the instructions at which a function makes calls of a kind.
+    fn places(&self, caller: usize, is: impl Fn(&CallNode) -> bool) -> Vec<usize> {
+        let such = self.children(caller).filter(|child| is(child));
+        such.flat_map(CallNode::called_at).collect()
+    }
+}
+
+/// Whether one of these statements calls a model at one of these places.
+fn reach(users: &[User], models: &[usize]) -> bool {
+    let mut models = models.iter();
+    models.any(|model| users.iter().any(|user| user.at.contains(model)))
 }
