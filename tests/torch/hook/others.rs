@@ -1,28 +1,28 @@
 //! Loaders besides torch's whose methods are named in `config/loaders.toml`: the hook's reports on the scripts of
 //! `tests/torch/loaders`, against their own measurements.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
+
+use pipetop::testing::launch::LoaderOverrides;
+use pipetop::units::Pid;
 
 use super::stand::HookSession;
+use crate::clock::{now, sleep};
+use crate::job::Job;
 use crate::loaders::{SCRIPTS, python_with_loaders};
-use crate::truth::Truth;
-use support::machine::{Share, each, has, skip};
+use support::machine::{Place, Share, has, skip};
 
 /// Most by which the reported wait share may differ from the script's own.
 const WITHIN: f64 = 0.02;
-/// Number of steps before the measurement.
-const STEADY: usize = 5;
+/// Number of steps before each measurement.
+const STEADY: usize = 10;
+/// How long each load is measured.
+const MEASURED: Duration = Duration::from_secs(6);
 
-/// Runs a script whose processes end with it: the timer's signal interrupts it like Ctrl-C.
-const ENDS: &str = "import runpy, signal, sys
-signal.signal(signal.SIGALRM, signal.default_int_handler)
-sys.argv = sys.argv[1:]
-sys.path.insert(0, sys.argv[0].rpartition('/')[0])
-runpy.run_path(sys.argv[0], run_name='__main__')";
-
-/// Runs the script for 30 seconds (its imports may take most of that beside other tests), with a step of 50 ms and four
-/// workers: once they need 400 ms for a batch, once 40 ms.
+/// Runs the script with a step of 50 ms and four workers, which first need 400 ms for a batch, then 40 ms.
 fn exact(script: &str, package: &str) {
     let Some(python) = python_with_loaders() else {
         return;
@@ -32,36 +32,62 @@ fn exact(script: &str, package: &str) {
             return skip(&format!("{python} has no {package}"));
         }
     }
-    each(&[400, 40], Share::Eighth, |load| {
-        let stand = HookSession::new();
-        let folder = tempfile::tempdir().expect("a folder");
-        let figures = format!("--load {load} --step 50 --workers 4 --seconds 30");
-        let mut command = Command::new(&python);
-        if script == "grain_processes" {
-            command.args(["-c", ENDS]);
+    let _place = Place::take(Share::Eighth);
+    let stand = HookSession::new();
+    let variables = stand
+        .hook
+        .environment(stand.listener.address(), &LoaderOverrides::default());
+    let text = |text: &OsStr| text.to_str().expect("UTF-8").to_owned();
+    let variables = variables
+        .iter()
+        .map(|(name, value)| format!("{}={}", text(name), text(value)));
+    let launcher: Vec<String> = variables.chain([python]).collect();
+    let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
+    let figures = "--load 400 --step 50 --workers 4".split(' ');
+    let figures: Vec<String> = figures.map(String::from).collect();
+    let path = Path::new(SCRIPTS).join(script).with_extension("py");
+    let job = Job::script("env", &launcher, Share::Eighth, &path, &figures);
+    let mut job = job.expect("the script starts");
+    let measured = [400, 40].map(|load| {
+        let before = job.truth(None).batches();
+        if before > 0 {
+            let seconds = f64::from(load) / 1e3;
+            let changed = job.overwrite("load", &seconds.to_ne_bytes());
+            changed.expect("the load changes");
         }
-        command
-            .arg(Path::new(SCRIPTS).join(script).with_extension("py"))
-            .arg(folder.path())
-            .args(figures.split(' '));
-        let run = stand.run(&mut command);
-        let report = run.report();
-        assert_eq!(report.notice, None, "{script}");
-        let (Some(first), Some(last)) = (report.steps.get(STEADY), report.steps.back()) else {
-            panic!("{script}: too few steps: {:?}", run.words());
-        };
+        job.reach(before + STEADY, None).expect("batches");
+        let from = now();
+        sleep(MEASURED);
+        (load, from, now())
+    });
+    let truth = job.truth(None);
+    job.kill();
+    let heard = stand.heard();
+    let pid = Pid(job.pid().cast_signed());
+    let writers: Vec<_> = heard.keys().collect();
+    assert_eq!(writers, [&pid], "{script}: only the trainer writes");
+    let report = &heard[&pid];
+    assert_eq!(report.notice, None, "{script}");
+    for (load, from, to) in measured {
         let seconds = |nanos: u64| nanos as f64 / 1e9;
+        let inside = report
+            .steps
+            .iter()
+            .filter(|step| seconds(step.wait_from) >= from && seconds(step.step_to) <= to);
+        let steps: Vec<_> = inside.collect();
+        let [first, .., last] = steps[..] else {
+            panic!("{script}, {load} ms: too few steps");
+        };
         let (from, to) = (seconds(first.wait_from), seconds(last.step_to));
-        let steps = report.steps.iter().skip(STEADY);
-        let waited: f64 = steps
-            .map(|step| seconds(step.wait_to - step.wait_from))
-            .sum();
-        let reported = waited / (to - from);
-        let truly = Truth::read(&folder.path().join("truth")).wait_share(from, to);
+        let waits = steps
+            .iter()
+            .map(|step| seconds(step.wait_to - step.wait_from));
+        let reported = waits.sum::<f64>() / (to - from);
+        let truly = truth.wait_share(from, to);
         let line = format!("{script}, {load} ms: waited {reported:.3}, truly {truly:.3}");
         println!("{line}");
         assert!((reported - truly).abs() <= WITHIN, "{line}");
-    });
+    }
 }
 
 #[test]
