@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::machine::{Place, Share, each_torch, last_torch, note};
+use support::machine::{Place, Share, last_torch, note};
 use support::waiting::{ToEnd, wait, wait_with_state};
 use tempfile::TempDir;
 
@@ -123,11 +123,11 @@ fn truth(run: &str) -> Truth {
     said.next().expect(run)
 }
 
-/// Measures the script with these times. Each torch runs in parallel, as the script sleeps, but no other test runs
-/// beside them: few steps are measured, and jobs that start would delay some of them. The result must agree with the
-/// script's own measurement in the same runs. `stall` is the value on an idle machine, which is only printed.
+/// Measures the script with these times. It sleeps, but few steps are measured, and jobs that start would delay some of
+/// them. The result must agree with the script's own measurement in the same runs. `stall` is the value on an idle
+/// machine, which is only printed.
 fn headspace(times: &str, stall: f64) {
-    each_torch(Share::Half, |python| {
+    last_torch(Share::Half, |python| {
         let script = script();
         let mut words = vec![python.path.as_str(), script.to_str().expect("UTF-8")];
         words.extend(times.split_whitespace());
@@ -343,7 +343,7 @@ fn unmeasurable_scripts_are_rejected_with_the_reason() {
 #[test]
 fn a_script_that_ends_too_early_is_rejected_with_the_length_needed() {
     let script = script();
-    each_torch(Share::Quarter, |python| {
+    last_torch(Share::Quarter, |python| {
         let words = [&python.path, script.to_str().expect("UTF-8")];
         let stand = Stand::new();
         let short = stand.run("headspace", &[&words[..], &["--batches", "60"]].concat());

@@ -11,7 +11,7 @@ use pipetop::testing::model::MarkKind;
 use pipetop::testing::record::Recording;
 use pipetop::units::ProcessKey;
 
-use crate::trial::{Outcome, PIPETOP, Situation, each_python, ensure, light, no_ptrace};
+use crate::trial::{Outcome, PIPETOP, Situation, ensure, last_python, light, no_ptrace};
 use support::machine::{Python, note};
 use support::measured::two_of_three;
 
@@ -24,7 +24,7 @@ const MARKS: Situation = light("marks").steady_after(10);
 
 #[test]
 fn marks_lie_where_things_happened() {
-    each_python(MARKS, |python| two_of_three(|| marks_of_a_job(python)));
+    last_python(MARKS, |python| two_of_three(|| marks_of_a_job(python)));
 }
 
 fn marks_of_a_job(python: &Python) -> Outcome {

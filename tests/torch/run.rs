@@ -1,4 +1,4 @@
-//! `pipetop run` on the real PyTorch, with every interpreter that has it.
+//! `pipetop run` on the real PyTorch.
 
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
@@ -65,7 +65,7 @@ fn a_training_is_reported_exactly_and_runs_to_its_end() {
 
 #[test]
 fn without_the_hook_it_is_estimated() {
-    each_torch(Share::Sixth, |python| {
+    last_torch(Share::Sixth, |python| {
         let place = RunFolder::new();
         let words = [
             "--once",
@@ -183,7 +183,7 @@ fn two_ranks_are_seen_as_two() {
 
 #[test]
 fn a_python_without_pytorch_did_not_train() {
-    each_torch(Share::Sixth, |python| {
+    last_torch(Share::Sixth, |python| {
         let place = RunFolder::new();
         let script = "import time; time.sleep(1.2)";
         let run = place.run(&["--once", "--", &python.path, "-c", script]);

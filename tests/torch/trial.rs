@@ -225,7 +225,8 @@ pub(crate) fn check_against(situation: Situation, also: impl Fn(&Report, &Job) -
     each_python(situation, |python| look(situation, python, &also));
 }
 
-fn look(
+/// Checks one job. `also` gets the job, too.
+pub(crate) fn look(
     situation: Situation,
     python: &Python,
     also: impl Fn(&Report, &Job) -> Outcome + Sync,
@@ -240,9 +241,9 @@ fn look(
 
 /// Checks the situations as the same user without the right to attach, as under Yama: all at once, as these jobs sleep.
 pub(crate) fn check_without_ptrace(situations: &[Situation]) {
-    if torches().is_empty() {
+    let Some(python) = torches().last() else {
         return skip("no Python with torch");
-    }
+    };
     let Some(library) = no_ptrace() else {
         return skip("libno_ptrace.so was not built");
     };
@@ -260,18 +261,15 @@ pub(crate) fn check_without_ptrace(situations: &[Situation]) {
     } else {
         Start::Plain
     };
-    let jobs: Vec<(Situation, &Python)> = situations
-        .iter()
-        .map(|situation| Situation {
-            start,
-            share: Share::Whole,
-            ..*situation
-        })
-        .flat_map(|situation| torches().iter().map(move |python| (situation, python)))
-        .collect();
+    let jobs = situations.iter().map(|situation| Situation {
+        start,
+        share: Share::Whole,
+        ..*situation
+    });
+    let jobs: Vec<Situation> = jobs.collect();
     // No other test runs beside them: without stacks, nothing shows whether a thread that waits for a CPU is in the
     // loader.
-    all_at_once(&jobs, |(situation, python)| {
+    all_at_once(&jobs, |situation| {
         situation.run(python, |python| {
             let job = situation.job(python)?;
             two_of_three_at_once(|| {

@@ -31,20 +31,22 @@ fn script() -> &'static Path {
 
 #[test]
 fn two_loaders_of_a_running_job() {
-    running(&["1", "2", "60"], |report, window, truths| {
-        agrees(report, window, truths, [1, 2]);
+    each_torch(Share::Sixth, |python| {
+        let (report, window, truths) = running(python, &["1", "2", "60"]);
+        agrees(&report, &window, &truths, [1, 2]);
     });
 }
 
 #[test]
 fn two_loaders_that_start_anew_every_few_seconds() {
-    running(&["1", "2", "60", "25"], |report, window, truths| {
+    last_torch(Share::Sixth, |python| {
+        let (report, window, truths) = running(python, &["1", "2", "60", "25"]);
         let rank = &report["job"]["ranks"][0];
         let pair = [
             (&rank["other_loaders"][0], &truths[0]),
             (&rank["loader"], &truths[1]),
         ];
-        close(&pair, rank, window, WITHIN_ANEW);
+        close(&pair, rank, &window, WITHIN_ANEW);
         // Both serve every step, so neither is a validation.
         let validation = rank["validation"]["share"].as_f64().unwrap_or(0.0);
         assert!(validation < 0.02, "{rank:#}");
@@ -101,21 +103,21 @@ fn a_loader_within_the_dataset_of_another() {
     }
 }
 
-fn running(arguments: &[&str], check: impl Fn(&Value, &Range<f64>, &[Truth; 2]) + Sync) {
-    each_torch(Share::Sixth, |python| {
-        let arguments: Vec<String> = arguments.iter().copied().map(String::from).collect();
-        let mut job = Job::script(&python.path, &[], Share::Sixth, script(), &arguments)
-            .expect("the script starts");
-        job.reach(10, Some(0)).expect("batches");
-        let began = now();
-        let output = Command::new(PIPETOP)
-            .args([&job.pid().to_string(), "--once", "--json", "--for"])
-            .arg(format!("{SECONDS}s"))
-            .to_end();
-        let truths = [0, 1].map(|place| job.truth(Some(place)));
-        let report = report(&output.stdout);
-        check(&report, &window(&report, began), &truths);
-    });
+/// Runs the script, and returns the report, the time that it covers, and the truth of each loader.
+fn running(python: &Python, arguments: &[&str]) -> (Value, Range<f64>, [Truth; 2]) {
+    let arguments: Vec<String> = arguments.iter().copied().map(String::from).collect();
+    let mut job = Job::script(&python.path, &[], Share::Sixth, script(), &arguments)
+        .expect("the script starts");
+    job.reach(10, Some(0)).expect("batches");
+    let began = now();
+    let output = Command::new(PIPETOP)
+        .args([&job.pid().to_string(), "--once", "--json", "--for"])
+        .arg(format!("{SECONDS}s"))
+        .to_end();
+    let truths = [0, 1].map(|place| job.truth(Some(place)));
+    let report = report(&output.stdout);
+    let window = window(&report, began);
+    (report, window, truths)
 }
 
 fn report(out: &[u8]) -> Value {

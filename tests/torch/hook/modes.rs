@@ -9,7 +9,7 @@ use pipetop::testing::probe::Cached;
 use pipetop::units::Pid;
 use serde_json::{Value, json};
 
-use super::stand::{HookSession, Run, each_python, each_torch, job, short};
+use super::stand::{HookSession, Run, each_python, each_torch, job, last_torch, short};
 use support::waiting as patience;
 use support::waiting::ended;
 
@@ -83,7 +83,7 @@ fn overridden_settings_keep_the_others_of_the_script() {
 
 #[test]
 fn invalid_settings_of_the_script_are_still_reported() {
-    each_torch(|python| {
+    last_torch(|python| {
         let settings = json!({"persistent_workers": true});
         let run = settled(python, &settings, &overrides(&[("pin", 0)]));
         let (code, _, errors) = run.words();
@@ -136,7 +136,7 @@ fn cached_batches_repeat_without_end() {
 
 #[test]
 fn a_run_on_cached_batches_goes_on_until_it_is_ended_from_outside() {
-    each_torch(|python| {
+    last_torch(|python| {
         let stand = HookSession::new();
         let mut child = stand.start(&cached(2, 5), &mut job(python, "endless"));
         let pid = Pid(child.id().cast_signed());
@@ -170,7 +170,7 @@ fn a_loader_to_check_with_still_ends() {
 
 #[test]
 fn loaders_that_are_read_in_step_are_cached_together() {
-    each_torch(|python| {
+    last_torch(|python| {
         let run = HookSession::new().run_with(&cached(2, 10), &mut job(python, "in_step"));
         assert_eq!(run.truth().seen, Some(json!(100)));
         assert_eq!(run.report().cached.map(|cached| cached.from), Some(10));
@@ -191,7 +191,7 @@ print([batch for _, batch in zip(range(12), watch([10, 11, 12, 13, 14, 15]))])";
 
 #[test]
 fn unknown_words_are_ignored_and_reported() {
-    each_torch(|python| {
+    last_torch(|python| {
         let stand = HookSession::new();
         // Comes after the stand's own setting of the variable.
         let mut command = std::process::Command::new("env");

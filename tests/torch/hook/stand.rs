@@ -149,6 +149,11 @@ pub(crate) fn each_torch(body: impl Fn(&str) + Sync) {
     machine::each_torch(Share::Sixth, |python| body(&python.path));
 }
 
+/// Runs `body` with the last Python that has torch, for what does not depend on torch's version.
+pub(crate) fn last_torch(body: impl FnOnce(&str)) {
+    machine::last_torch(Share::Sixth, |python| body(&python.path));
+}
+
 pub(crate) fn job(python: &str, situation: &str) -> Command {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/torch/hook/job.py");
     let mut command = Command::new(python);

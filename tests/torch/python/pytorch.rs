@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pipetop::testing::source::python::{InLoader, Stacks, ThreadContext, WorkerPhase};
 use pipetop::units::Pid;
-use support::machine::{Share, each_torch};
+use support::machine::{Share, each_torch, last_torch};
 
 use super::{Job, TORCH_TIMEOUT, until};
 
@@ -104,7 +104,7 @@ fn quick_job(python: &str) -> (Job, Stacks) {
 /// Workers free the list of a batch's samples, and use its memory for others, while it is read.
 #[test]
 fn a_batch_size_is_never_that_of_another_list() {
-    each_torch(Share::Half, |python| {
+    last_torch(Share::Half, |python| {
         let (job, stacks) = quick_job(&python.path);
         let mut workers = until(TORCH_TIMEOUT, || {
             let attached = |pid: Pid| Stacks::attach_like(pid, &stacks).ok();
@@ -130,7 +130,7 @@ fn a_batch_size_is_never_that_of_another_list() {
 /// Each batch makes another number of the iterator's counter, and the old one's memory is used again at once.
 #[test]
 fn a_count_of_batches_is_never_that_of_another_number() {
-    each_torch(Share::Half, |python| {
+    last_torch(Share::Half, |python| {
         let (_job, mut stacks) = quick_job(&python.path);
         let iterator = until(TORCH_TIMEOUT, || {
             let main = stacks.main_thread(ThreadContext::default()).ok()?;
