@@ -17,7 +17,7 @@ use crate::job::{Job, Start};
 use crate::trial::PIPETOP;
 
 /// Seconds for which both sides measure.
-const MEASURED: u64 = 60;
+const MEASURED: u64 = 40;
 /// Tolerance of the stall share of either job.
 const TOLERANCE: f64 = 0.03;
 
