@@ -20,6 +20,9 @@ use crate::truth::Truth;
 const SCRIPT: &str = include_str!("situations.py");
 /// Variable in the environment of every process of a job, with the job's directory as its value.
 const MARK: &str = "PIPETOP_TEST_JOB";
+/// Folder for what Python compiles: the next job need not compile the same packages again, and nothing is left beside
+/// their sources.
+const BYTECODE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/bytecode");
 /// Seconds. Only ends a hang: on a busy machine, importing torch takes a minute.
 const STEADY_DEADLINE: f64 = 300.0;
 /// The user and the group without any files.
@@ -118,7 +121,8 @@ impl Job {
         let child = Command::new(words[0])
             .args(&words[1..])
             .env(MARK, path)
-            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env_remove("PYTHONDONTWRITEBYTECODE")
+            .env("PYTHONPYCACHEPREFIX", BYTECODE)
             .env("GLOO_SOCKET_IFNAME", "lo")
             .stdin(Stdio::null())
             .stdout(output)
