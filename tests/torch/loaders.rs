@@ -102,7 +102,7 @@ const fn loader(script: &'static str, package: &'static str) -> Loader {
         step: 50,
         workers: 4,
         computes: false,
-        share: Share::Eighth,
+        share: Share::Seventh,
         steady: 15,
         two_jobs: false,
         only_starved: false,

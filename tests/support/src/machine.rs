@@ -136,6 +136,8 @@ pub fn is_root() -> bool {
 pub enum Share {
     /// A job that sleeps most of the time: seven others may run beside it.
     Eighth,
+    /// Such a job with large imports, which keep a CPU busy for some seconds.
+    Seventh,
     /// A short job that spends much of its time on imports.
     Sixth,
     /// A job that computes now and then: three others may run beside it.
@@ -153,13 +155,13 @@ pub enum Share {
 /// for all tests that need the whole of it.
 struct Places {
     /// Parts of [`WHOLE`].
-    free: u8,
+    free: u16,
     /// The size of each waiting request.
-    wanted: Vec<u8>,
+    wanted: Vec<u16>,
 }
 
 /// Number of parts of the machine: every share is a whole number of them.
-const WHOLE: u8 = 120;
+const WHOLE: u16 = 840;
 
 static PLACES: Mutex<Places> = Mutex::new(Places {
     free: WHOLE,
@@ -168,13 +170,14 @@ static PLACES: Mutex<Places> = Mutex::new(Places {
 static CHANGED: Condvar = Condvar::new();
 
 /// A part of the machine, held while a job runs. A thread that holds one must not take another.
-pub struct Place(u8);
+pub struct Place(u16);
 
 impl Place {
     /// Waits until nobody waits for a smaller part and the machine is free enough.
     pub fn take(share: Share) -> Self {
         let parts = match share {
             Share::Eighth => WHOLE / 8,
+            Share::Seventh => WHOLE / 7,
             Share::Sixth => WHOLE / 6,
             Share::Quarter => WHOLE / 4,
             Share::Third => WHOLE / 3,
