@@ -313,16 +313,14 @@ impl Stacks {
                 call.meaning.hands_over = false;
             }
         }
-        if !stack.iter().any(|call| call.takes) {
-            if self.may_bring(walked, context) {
-                for called in brings(frames, &memory) {
-                    stack[frames.len() - 1 - called].brings = true;
-                }
+        if !stack.iter().any(|call| call.takes) && self.may_bring(walked, context) {
+            for called in brings(frames, &memory) {
+                stack[frames.len() - 1 - called].brings = true;
             }
-            if self.may_build(walked, context) {
-                for called in gives(frames, &memory) {
-                    stack[frames.len() - 1 - called].builds = true;
-                }
+        }
+        if self.may_build(walked, context) {
+            for called in gives(frames, &memory) {
+                stack[frames.len() - 1 - called].builds = true;
             }
         }
         stack
