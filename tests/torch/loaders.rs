@@ -1060,7 +1060,7 @@ fn images_that_the_main_thread_decodes() {
 
 #[test]
 fn samples_that_the_loop_reads_by_a_function() {
-    let reads = loader("built_in_the_loop", "torch").loads(50, 2, 0);
+    let reads = loader("built_in_the_loop", "torch").loads(50, 1, 0);
     reads.computes(Share::Third).learned().check();
 }
 

@@ -53,7 +53,7 @@ pub(super) fn gives(frames: &[Frame], memory: &Memory) -> impl Iterator<Item = u
     indexed.filter_map(|(called, gives)| gives.then_some(called))
 }
 
-fn computes(frame: &Frame) -> bool {
+pub(super) fn computes(frame: &Frame) -> bool {
     let Code {
         library,
         place,

@@ -2,6 +2,18 @@
 
 use crate::loaders::Meaning;
 
+/// What the thread does in the innermost function, or in one written in C that it calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Innermost {
+    /// It may be computing in the framework or on an accelerator, or the function is not the innermost.
+    #[default]
+    Computes,
+    /// Anything else, but it may be waiting for an accelerator.
+    MayWait,
+    /// It is at work, and waits for no accelerator.
+    Works,
+}
+
 /// One function on a stack.
 #[expect(clippy::struct_excessive_bools, reason = "each is so or not")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,6 +33,7 @@ pub(super) struct Call {
     pub(super) brings: bool,
     /// Whether it works, without the framework, on something that its caller keeps, and was given no tensor.
     pub(super) builds: bool,
+    pub(super) innermost: Innermost,
     /// The instruction that it runs, which identifies where it calls the next function; `None` if not known.
     pub(super) instruction: Option<usize>,
 }

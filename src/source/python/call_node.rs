@@ -136,13 +136,14 @@ impl CallNode {
     }
 
     /// Whether it is made to build what a model gets.
-    fn feeds(&self) -> bool {
+    pub(super) fn feeds(&self) -> bool {
         self.is_at_least(READS, self.feeds)
     }
 
     /// Whether it asks for a batch only because it builds what a model gets.
     pub(super) fn only_feeds(&self) -> bool {
-        self.feeds() && !(self.asks() || self.is_at_least(READS, self.brings))
+        let shown = self.is_nearly_always(self.hands_over) || self.is_at_least(READS, self.brings);
+        self.feeds() && !(self.asks() || shown)
     }
 
     /// Whether what it gives is known to be for a model.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::PythonError;
-use super::call::Call;
+use super::call::{Call, Innermost};
 use super::code::{Code, UNIT};
 use super::layout::BytecodeLayout;
 use super::memory::{Memory, WORD};
@@ -82,6 +82,7 @@ impl Frame {
             pytorch: false,
             brings: false,
             builds: false,
+            innermost: Innermost::default(),
             expression: self.code.place.function() == "<genexpr>",
             instruction: self.instruction,
         }

@@ -2,8 +2,8 @@
 //!
 //! Does not depend on how stacks are read or on time.
 
-use super::brings::{brings, drops_result, gives};
-use super::call::Call;
+use super::brings::{brings, computes, drops_result, gives};
+use super::call::{Call, Innermost};
 use super::frame::Frame;
 use super::frames::Walked;
 use super::iterator;
@@ -318,7 +318,15 @@ impl Stacks {
                 stack[frames.len() - 1 - called].brings = true;
             }
         }
-        if self.may_build(walked, context) {
+        let builds = self.may_build(walked, context);
+        if let Some(innermost) = frames.first() {
+            stack[frames.len() - 1].innermost = match walked.device {
+                None if builds => Innermost::Works,
+                None if !computes(innermost) => Innermost::MayWait,
+                _ => Innermost::Computes,
+            };
+        }
+        if builds {
             for called in gives(frames, &memory) {
                 stack[frames.len() - 1 - called].builds = true;
             }

@@ -101,8 +101,17 @@ impl Sites {
             return Site::Elsewhere;
         };
         if !self.nodes[found].asked {
-            let within = self.asks_within(&path[at..], &stack[at - 1..]);
-            return if within { Site::Data } else { Site::Step };
+            let is_data = self.asks_within(&path[at..], &stack[at - 1..])
+                || self.completes(found, &stack[at - 1..], |at_call| {
+                    users(at - 1, Some(at_call))
+                });
+            return if is_data {
+                Site::Data
+            } else if self.may_be_other_work(found, &path[at..], stack) {
+                Site::Unknown
+            } else {
+                Site::Step
+            };
         }
         // Unless the called function is an iterator's, it may bring something other than a batch.
         let may_be_other =
@@ -374,12 +383,13 @@ mod tests {
 
     use super::*;
     use crate::loaders::Meaning;
+    use crate::source::python::call::Innermost;
 
     /// Builds a stack from letters, one for each function, outermost first: `g` a generator, `e` a generator
     /// expression, `n` an iterator's `__next__`, `q` a queue's `get`, `k` a function of the program that waits for a
     /// batch, `l` one that reads something that its caller keeps (`L`: the same one while it does not read), `y` one
     /// written in C that hands over a batch, `c` one that builds something for its caller (`C`: the same one while it may
-    /// be computing), `r` a wait for a pipe, `b` a backward pass, `h` a layer of a model, `o` a call of a module, `x` a
+    /// be computing), `V` one outside the framework, `r` a wait for a pipe, `b` a backward pass, `h` a layer of a model, `o` a call of a module, `x` a
     /// transform, `d` a read of samples. Other letters have no meaning.
     fn stack(letters: &str) -> Vec<Call> {
         let call = |letter: char| Call {
@@ -401,6 +411,11 @@ mod tests {
             pytorch: false,
             brings: letter == 'l',
             builds: letter == 'c',
+            innermost: if letter == 'V' {
+                Innermost::Works
+            } else {
+                Innermost::Computes
+            },
             instruction: Some(0),
         };
         let call = |letter| match letter {
@@ -769,6 +784,40 @@ mod tests {
         }
     }
 
+    /// `batch = stack([read(name) for name in names])`
+    #[test]
+    fn the_rest_of_a_statement_that_builds_a_batch_belongs_to_it() {
+        use Site::{Data, Step, Unknown};
+        // The statement is from 1 to 4, with the call that builds at 2.
+        let learned = |model: usize, innermost: Innermost| {
+            let mut sites = Sites::default();
+            let mut seen = vec![];
+            for _ in 0..100 {
+                let poll = |(letters, place): (&str, usize)| {
+                    let mut stack = stack(letters);
+                    stack[1].instruction = Some(place);
+                    if letters != "mtsb" {
+                        stack.last_mut().unwrap().innermost = innermost;
+                    }
+                    let statement = [user(1..4, false), user(model..model + 1, false)];
+                    let users = |_, at| (at != Some(model)).then(|| statement.to_vec());
+                    sites.poll(&stack, |_| false, |_| false, users)
+                };
+                let calls = [("mtc", 2), ("mtsh", model), ("mtsb", model), ("mt", 3)];
+                seen = calls.map(poll).to_vec();
+            }
+            seen
+        };
+        let works = Innermost::Works;
+        assert_eq!(learned(6, works), [Data, Step, Step, Data]);
+        // It may belong to the call of the model, wait for an accelerator, or compute.
+        assert_eq!(learned(1, works), [Data, Step, Step, Unknown]);
+        let waits = learned(6, Innermost::MayWait);
+        assert_eq!(waits, [Data, Step, Step, Unknown]);
+        let computes = learned(6, Innermost::Computes);
+        assert_eq!(computes, [Data, Step, Step, Step]);
+    }
+
     #[test]
     fn what_is_built_for_a_model_is_a_batch() {
         use Site::{Data, Step, Unknown};
@@ -806,6 +855,15 @@ mod tests {
         assert_eq!(
             learned(&["mtc", "mtch"], &steps, Some([2, 3])),
             [Unknown; 4]
+        );
+        // What the loop does besides may be neither, unless another function shows where it asks.
+        assert_eq!(
+            learned(&["mtc", "mtV"], &steps, Some([2, 3])),
+            [Data, Unknown, Step, Step]
+        );
+        assert_eq!(
+            learned(&["mtc", "mtV", "mtnw"], &steps, Some([2, 3])),
+            [Data, Step, Data, Step, Step]
         );
         // It may be an answer to what the model gave, such as the next state of an environment.
         assert_eq!(learned(&["mtc"], &steps, Some([1, 3])), [Unknown; 3]);

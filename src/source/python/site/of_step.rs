@@ -2,9 +2,9 @@
 //!
 //! Does not know how the loop was found.
 
-use super::Sites;
-use crate::source::python::call::Call;
-use crate::source::python::call_node::CallNode;
+use super::{ALSO_HANDS_OVER, Sites};
+use crate::source::python::call::{Call, Innermost};
+use crate::source::python::call_node::{CallNode, OF_EACH};
 use crate::source::python::flow::User;
 
 /// Whether the call at `here` may give the answer to what the call of a model at `model` gave, which `users` may use: it
@@ -128,6 +128,52 @@ impl Sites {
                 self.nodes[called].feeds += 1;
             }
         }
+    }
+
+    /// Whether the loop itself, which is first on `stack`, is at work on the rest of a statement in which a function builds
+    /// something for a model, and no model runs. `users`: the statements that may use what the call at an instruction
+    /// gives, first its own; `None` if not known.
+    pub(super) fn completes(
+        &self,
+        found: usize,
+        stack: &[Call],
+        mut users: impl FnMut(usize) -> Option<Vec<User>>,
+    ) -> bool {
+        let [
+            Call {
+                instruction: Some(here),
+                innermost: Innermost::Works,
+                ..
+            },
+        ] = stack
+        else {
+            return false;
+        };
+        let models = self.places(found, CallNode::runs_model);
+        self.places(found, CallNode::feeds)
+            .into_iter()
+            .any(|built| {
+                let statement = users(built).and_then(|users| users.into_iter().next());
+                statement.is_some_and(|statement| {
+                    statement.at.contains(here)
+                        && !models.iter().any(|model| statement.at.contains(model))
+                })
+            })
+    }
+
+    /// Whether this may be neither a step nor work on a batch, such as an environment's. A loop that is known only by the
+    /// functions that build its batches may do other things. `path` begins with the loop.
+    pub(super) fn may_be_other_work(&self, found: usize, path: &[usize], stack: &[Call]) -> bool {
+        let innermost = stack
+            .last()
+            .map_or(Innermost::Computes, |call| call.innermost);
+        let computes = path
+            .get(1)
+            .is_some_and(|called| self.nodes[*called].computes());
+        let node = &self.nodes[found];
+        let is_rare = node.iterates < OF_EACH.max(node.stacks / ALSO_HANDS_OVER);
+        let mut asking = self.children(found).filter(|child| child.is_asking());
+        !computes && innermost != Innermost::Computes && is_rare && asking.all(CallNode::only_feeds)
     }
 
     fn is_asking_within(&self, node: &CallNode) -> bool {
