@@ -86,6 +86,16 @@ fn a_simulation_has_its_own_options() {
 }
 
 #[test]
+fn each_run_of_a_simulation_has_a_seed() {
+    let last = "simulate --load-jitter 1 --seed 18446744073709551615";
+    assert!(typed(&format!("{last} --runs 1")).is_ok());
+    assert!(typed(&format!("{last} --animate")).is_ok());
+    let (error, hint) = refused(last);
+    assert_eq!(error, "--seed is too large for the number of runs");
+    assert!(hint.contains("--runs 1"), "{hint}");
+}
+
+#[test]
 fn a_simulation_refuses_what_it_would_ignore() {
     let (error, _) = refused("simulate --animate --runs 3");
     assert!(error.contains("cannot be used with"), "{error}");

@@ -50,6 +50,13 @@ impl SimulateArgs {
                 "the numbers have no colours: omit --theme, or add --animate",
             ));
         }
+        let more = u64::from(self.runs()) - 1;
+        if self.seed.checked_add(more).is_none() && !self.animate {
+            return Err(Hinted::new(
+                "--seed is too large for the number of runs",
+                "each further run adds 1 to the seed: use a smaller --seed, or --runs 1",
+            ));
+        }
         let all = settings.batches_at_most() * f64::from(self.runs());
         if all > MAX_BATCHES as f64 && !self.animate {
             return Err(Hinted::new(
