@@ -179,11 +179,11 @@ impl LogStorage {
             Self::Unnamed(directory) => {
                 let free = |path: &PathBuf| path.symlink_metadata().is_err();
                 names(directory).into_iter().find(free).map_or_else(
-                    || "no file: its names are taken".to_owned(),
+                    || "in no file: the usual names are taken".to_owned(),
                     |path| path.display().to_string(),
                 )
             }
-            Self::Memory => "kept in memory".to_owned(),
+            Self::Memory => "in memory, as long as it runs".to_owned(),
         }
     }
 }
@@ -269,7 +269,10 @@ mod tests {
             writer.write_all(b" again").unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), "hello again");
         }
-        assert!(Log::unnamed(&directories).unwrap().keep().is_err());
+        let log = Log::unnamed(&directories).unwrap();
+        assert!(log.keep().is_err());
+        let location = log.storage().kept_location();
+        assert_eq!(location, "in no file: the usual names are taken");
     }
 
     #[test]

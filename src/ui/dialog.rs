@@ -20,7 +20,7 @@ pub(super) fn draw(
 ) {
     let answers = [
         (Action::EndCommand, "stop it (killed after 10 s)"),
-        (Action::Detach, "leave it running, with its output in"),
+        (Action::Detach, "leave it running; its output:"),
         (Action::Cancel, "keep watching"),
     ];
     let width = WIDTH.min(area.width);
