@@ -30,8 +30,7 @@ use crate::options::{PathArgs, WatchArgs, Web, value};
 use crate::plain_toml::similar;
 
 pub(crate) use diff::DiffArgs;
-use files::NamedFile;
-pub(crate) use files::WRITTEN;
+pub(crate) use files::{NamedFile, WRITTEN};
 pub(crate) use fleet::FleetArgs;
 use ignored::built;
 pub(crate) use replay::ReplayArgs;

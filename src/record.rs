@@ -24,6 +24,7 @@ use crate::background::{lock, spawn};
 use crate::sample::{Gap, Sample};
 
 pub use format::RecordError;
+pub(crate) use format::rotated;
 pub use reader::Recording;
 pub use ring::Ring;
 pub use samples::Samples;

@@ -32,6 +32,7 @@ pub(crate) use search::search;
 use server::no_runtime;
 pub(crate) use server::{Prepared, Server};
 use textfile::Textfile;
+pub(crate) use web_config::files as files_of_web_config;
 
 /// Default address to listen on: only this machine can reach it, though any user who is logged in there can.
 pub(crate) const ADDRESS: &str = "127.0.0.1:9977";

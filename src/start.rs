@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::cli::{self, Args, Command, Stop, WRITTEN};
+use crate::cli::{self, Args, Command, NamedFile, Stop, WRITTEN};
 use crate::config::{DEFAULT_FILE, usual_path};
 use crate::doctor::{self, Facts, Terminal};
 use crate::error::{Explain as _, Hinted, write_error};
@@ -23,6 +23,8 @@ use crate::launch::{have_memory, raise_open_files, survive_the_limit_of_file_siz
 use crate::loaders::user_file;
 use crate::logging;
 use crate::options::PathArgs;
+use crate::record::rotated;
+use crate::serve::files_of_web_config;
 use crate::setup::{can_record, config, exists, has_screen, prepared, print, sampling, show};
 use crate::source::clock::Clock;
 use crate::source::nvml;
@@ -116,14 +118,15 @@ fn writes_each_file_once(args: &Args) -> Result<(), Hinted> {
     ];
     let usual = usual
         .into_iter()
-        .filter_map(|(name, path)| Some((name, identity(&path?)?)));
-    let named = args.files.iter();
-    let named = named.filter_map(|(name, path)| Some((name.as_str(), identity(path)?)));
+        .filter_map(|(name, path)| Some((name.to_owned(), identity(&path?)?)));
+    let named = args.files.iter().cloned();
+    let named = named.chain(args.files.iter().flat_map(files_beside));
+    let named = named.filter_map(|(name, path)| Some((name, identity(&path)?)));
     let files: Vec<_> = named.chain(usual).collect();
     let clash = WRITTEN.iter().find_map(|written| {
         let (_, file) = files.iter().find(|(name, _)| name == written)?;
-        let is_same = |(name, other): &&(&str, FileIdentity)| name != written && other == file;
-        Some((written, files.iter().find(is_same)?.0))
+        let is_same = |(name, other): &&(String, FileIdentity)| name != written && other == file;
+        Some((written, &files.iter().find(is_same)?.0))
     });
     match clash {
         Some((written, other)) => Err(Hinted::new(
@@ -131,6 +134,21 @@ fn writes_each_file_once(args: &Args) -> Result<(), Hinted> {
             "use one file for each",
         )),
         None => Ok(()),
+    }
+}
+
+/// Returns the files that are used along with a named one, without being named on the command line.
+fn files_beside((name, path): &NamedFile) -> Vec<NamedFile> {
+    match name.as_str() {
+        "--record" | "FILE" | "BEFORE" | "AFTER" => {
+            vec![(format!("the rotated part of {name}"), rotated(path))]
+        }
+        "--web.config.file" => {
+            let files = files_of_web_config(path).into_iter();
+            let files = files.map(|(field, path)| (format!("the {field} of {name}"), path));
+            files.collect()
+        }
+        _ => vec![],
     }
 }
 

@@ -146,7 +146,7 @@ pub(super) fn read_head(path: &Path, bytes: &[u8]) -> Result<(Header, usize), Re
 pub(super) const HEAD_BYTES: usize = FRAME + MAX_HEAD;
 
 /// Returns the name that a full file is renamed to, for example `run.rec.1`.
-pub(super) fn rotated(path: &Path) -> PathBuf {
+pub(crate) fn rotated(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");
     PathBuf::from(name)

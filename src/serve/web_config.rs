@@ -47,6 +47,31 @@ struct Certificate {
     key_file: PathBuf,
 }
 
+impl Certificate {
+    /// Resolves relative names from the folder of the configuration.
+    fn beside(self, path: &Path) -> Self {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Self {
+            cert_file: folder.join(self.cert_file),
+            key_file: folder.join(self.key_file),
+        }
+    }
+}
+
+/// Returns the files that a web configuration names, each with its field. None if it cannot be used.
+pub(crate) fn files(path: &Path) -> Vec<(&'static str, PathBuf)> {
+    let bytes = read(path).map_or_else(|_| vec![], |(bytes, _)| bytes);
+    let content = serde_saphyr::from_slice::<Option<WebConfigFile>>(&bytes);
+    let tls = content.ok().flatten().and_then(|it| it.tls_server_config);
+    tls.map_or_else(Vec::new, |tls| {
+        let Certificate {
+            cert_file,
+            key_file,
+        } = tls.beside(path);
+        vec![("cert_file", cert_file), ("key_file", key_file)]
+    })
+}
+
 impl WebConfig {
     /// # Errors
     /// Returns an error if a file cannot be read or used, or if other users can read a secret in it.
@@ -62,10 +87,8 @@ impl WebConfig {
             let message = format!("{}: user `{user}`: {why}", path.display());
             Hinted::new(message, "make a hash with `htpasswd -nB USER`")
         })?;
-        // A relative name is resolved from the folder of this file.
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let tls = content.tls_server_config;
-        let tls = tls.map(|tls| acceptor(&folder.join(tls.cert_file), &folder.join(tls.key_file)));
+        let tls = content.tls_server_config.map(|tls| tls.beside(path));
+        let tls = tls.map(|tls| acceptor(&tls.cert_file, &tls.key_file));
         Ok(Self {
             tls: tls.transpose()?,
             users,

@@ -834,3 +834,46 @@ fn no_file_has_two_roles_if_one_of_them_is_to_write_it() {
     let Refused { error, .. } = refused_with(&run("diff one one --log-file log"), 1);
     assert!(error.contains("neither a recording nor"), "{error}");
 }
+
+#[test]
+fn no_file_is_written_that_is_used_without_being_named() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let web = "tls_server_config: {cert_file: one, key_file: new}";
+    for (name, text) in [("one", "# mine\n"), ("rec.1", "# mine\n"), ("web.yml", web)] {
+        fs::write(folder.path().join(name), text).expect("ours");
+    }
+    for (line, clash) in [
+        (
+            "serve --textfile new --web.config.file web.yml",
+            "--textfile and the key_file of --web.config.file",
+        ),
+        (
+            "serve --log-file one --web.config.file web.yml",
+            "--log-file and the cert_file of --web.config.file",
+        ),
+        (
+            "run --record new --log new.1 -- true",
+            "--log and the rotated part of --record",
+        ),
+        (
+            "replay rec --log-file rec.1",
+            "--log-file and the rotated part of FILE",
+        ),
+        (
+            "diff rec one --log-file rec.1",
+            "--log-file and the rotated part of BEFORE",
+        ),
+    ] {
+        let mut command = pipetop(line.split_whitespace());
+        let output = command.current_dir(folder.path()).to_end();
+        let Refused { error, .. } = refused_with(&output, 1);
+        assert_eq!(error, format!("{clash} name the same file"), "{line}");
+    }
+    for name in ["new", "new.1"] {
+        assert!(!folder.path().join(name).exists(), "{name}");
+    }
+    for name in ["one", "rec.1"] {
+        let text = fs::read_to_string(folder.path().join(name)).expect("ours");
+        assert_eq!(text, "# mine\n", "{name}");
+    }
+}
