@@ -133,7 +133,8 @@ pub(crate) fn show(
     if let Some(recorder) = &recorder {
         finish_on_signals(recorder)?;
     }
-    let how = observation(watch, false);
+    // The start of the built-in job is no training.
+    let how = observation(watch, matches!(options.target, Target::Launched(_)));
     let kind = observe(options, job, how, &mut std::io::stdout())?;
     finish(recorder)?;
     Ok(exit_code(kind, &watch.fail_if))
