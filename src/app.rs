@@ -34,9 +34,9 @@ use crate::engine::{Engine, State, WINDOW};
 use crate::launch::SupervisorEvent;
 use crate::sample::Sample;
 use crate::source::replay::Player;
-use crate::ui::{self, Attach, JobFigures, Notice, Page, UiState, View};
+use crate::ui::{self, Attach, Notice, Page, UiState, View};
 use crate::units::ProcessKey;
-use crate::verdict::Kind;
+use crate::verdict::{Kind, Verdict};
 
 pub use effect::Effect;
 pub use figures::JobListFigures;
@@ -152,15 +152,19 @@ impl App {
 
     /// Returns the kind of the last verdict; `None` if there was none.
     pub fn kind(&self) -> Option<Kind> {
-        let state = self.engine.state();
-        state.kind().filter(|_| state.has_job())
+        self.verdict().map(|verdict| verdict.kind)
     }
 
     /// Returns the last verdict in one line; `None` if there was none.
     pub fn final_line(&self) -> Option<String> {
+        let window = self.engine.state().model.window();
+        Some(self.verdict()?.headline(window).line())
+    }
+
+    fn verdict(&self) -> Option<&Verdict> {
         let state = self.engine.state();
-        let verdict = state.verdict().filter(|_| state.has_job())?;
-        Some(verdict.headline(state.model.window()).line())
+        let own = state.verdict().filter(|_| state.has_job());
+        self.listed_verdict(state).or(own)
     }
 
     /// Handles one event and returns its effects.
@@ -189,13 +193,9 @@ impl App {
                 self.keep_height();
                 effects
             }
-            Event::Jobs(mut figures) => {
-                // The list is drawn with the next sample. A job keeps its old figures until the new ones contain a
-                // verdict.
-                let judged = |figures: &JobFigures| figures.kind != Kind::WarmingUp;
-                figures
-                    .retain(|pid, new| judged(new) || !self.figures.get(pid).is_some_and(judged));
-                self.figures.extend(figures);
+            Event::Jobs(figures) => {
+                // The list is drawn with the next sample.
+                self.take_figures(figures);
                 vec![]
             }
             Event::Notice(notice) => {
@@ -313,6 +313,7 @@ impl App {
         let newest = now.sample().map(|sample| sample.at.since_start);
         let past = newest.and_then(|newest| self.past.place(newest));
         let job = sample.and_then(|sample| sample.job.as_ref());
+        let listed = self.listed_verdict(state);
         View {
             window: model.window(),
             latest: model.latest(),
@@ -320,7 +321,8 @@ impl App {
             history: now.history(),
             steps: model.steps(),
             files: sample.and_then(|sample| sample.files.as_ref()),
-            verdict: state.verdict().filter(|_| state.has_job()),
+            verdict: listed.or(state.verdict().filter(|_| state.has_job())),
+            listed: listed.is_some(),
             processes: model.processes(),
             gaps: state.gaps(),
             state: &self.state,

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::figures::figures_of;
 use super::{App, Effect, LaunchedCommand, PastSamples};
 use crate::action::Action;
 use crate::source::replay::{ReplayCommand, Seek};
@@ -179,6 +180,8 @@ impl App {
 
     fn cancel(&mut self) -> Vec<Effect> {
         if ui::goes_to_list(&self.view()) {
+            let known = figures_of(self.engine.state());
+            self.take_figures(known.into_iter().collect());
             // The next job starts without the state of this one.
             self.state = UiState {
                 recording: self.state.recording,

@@ -7,6 +7,7 @@ use crate::report::GpuReport;
 use crate::sample::RunSource;
 use crate::ui::JobFigures;
 use crate::units::Pid;
+use crate::verdict::Kind;
 
 /// The figures of each job, by the process that represents it.
 pub type JobListFigures = BTreeMap<Pid, JobFigures>;
@@ -29,6 +30,10 @@ pub(super) fn figures_of(state: &State) -> Option<(Pid, JobFigures)> {
         batches_per_s: rates.sum(),
         gpus: gpus.collect(),
         up: state.uptime(),
+        verdict: state
+            .verdict()
+            .filter(|verdict| verdict.kind != Kind::WarmingUp)
+            .cloned(),
     };
     Some((job.pid, figures))
 }

@@ -1,11 +1,30 @@
 //! The marked row in the list of jobs: it stays with its job when others start or end.
 
-use super::App;
+use super::{App, JobListFigures};
+use crate::engine::State;
 use crate::sample::JobCandidate;
-use crate::ui::{Attach, ListedJob, matching_jobs};
+use crate::ui::{Attach, JobFigures, ListedJob, matching_jobs};
 use crate::units::Pid;
+use crate::verdict::{Kind, Verdict};
 
 impl App {
+    /// Takes newer figures of the jobs in the list. A job keeps its old ones until the new ones contain a verdict.
+    pub(super) fn take_figures(&mut self, mut new: JobListFigures) {
+        let judged = |figures: &JobFigures| figures.kind != Kind::WarmingUp;
+        new.retain(|pid, new| judged(new) || !self.figures.get(pid).is_some_and(judged));
+        self.figures.extend(new);
+    }
+
+    /// Returns the verdict that the list had on the job chosen from it, until there are enough samples for another.
+    pub(super) fn listed_verdict(&self, state: &State) -> Option<&Verdict> {
+        if state.has_job() && state.kind() != Some(Kind::WarmingUp) {
+            return None;
+        }
+        let job = state.model.sample()?.job.as_ref()?;
+        let chosen = self.state.chosen.filter(|pid| *pid == job.key.pid)?;
+        self.figures.get(&chosen)?.verdict.as_ref()
+    }
+
     pub(super) fn is_picking(&self) -> bool {
         matches!(self.attach, Attach::Picker(_))
     }

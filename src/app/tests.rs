@@ -601,6 +601,7 @@ async fn a_chosen_job_can_be_left_for_the_list() {
         batches_per_s: None,
         gpus: vec![],
         up: None,
+        verdict: None,
     };
     let session = session(None, async move |script| {
         let warming_up = JobFigures {
@@ -642,6 +643,47 @@ async fn a_chosen_job_can_be_left_for_the_list() {
         Effect::Sampler(Request::Attach(Pid(8))),
     ];
     assert_eq!(session.asked, asked);
+}
+
+#[test]
+fn a_job_opens_with_the_verdict_that_the_list_has_on_it() {
+    let mut app = app();
+    let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
+    let mut screen = |app: &App| {
+        let draw = |frame: &mut ratatui::Frame<'_>| ui::draw(&app.view(), frame);
+        terminal.draw(draw).unwrap();
+        terminal.backend().to_string()
+    };
+    let pid = training(0.0).job.unwrap().key.pid;
+    let choose = |app: &mut App| {
+        app.update(Event::Sample(Box::new(jobs([pid.0]))));
+        app.act(Action::Select);
+    };
+    // The list has no verdict on the job yet.
+    choose(&mut app);
+    for at in 0..=20 {
+        app.update(Event::Sample(Box::new(training(f64::from(at)))));
+        let text = screen(&app);
+        assert_eq!(text.contains("WARMING UP"), at < 2, "{at}: {text}");
+    }
+    app.act(Action::Cancel);
+    choose(&mut app);
+    assert!(screen(&app).contains("DATA-BOUND"));
+    for at in 21..=40 {
+        app.update(Event::Sample(Box::new(training(f64::from(at)))));
+        let text = screen(&app);
+        assert!(text.contains("DATA-BOUND"), "{at}: {text}");
+        let listed = text.contains("from the list of jobs");
+        assert_eq!(listed, at < 23, "{at}: {text}");
+        assert_eq!(app.kind(), Some(Kind::DataBound));
+    }
+    // A job that follows it does not inherit its verdict.
+    app.engine.restart();
+    let mut next = training(41.0);
+    next.job.as_mut().unwrap().key.pid = Pid(7);
+    app.update(Event::Sample(Box::new(next)));
+    let text = screen(&app);
+    assert!(text.contains("WARMING UP"), "{text}");
 }
 
 fn jobs(pids: impl IntoIterator<Item = i32>) -> Sample {

@@ -23,6 +23,7 @@ fn screen((width, height): (u16, u16), rates: &Rates, verdict: &Verdict) -> Stri
         steps: &Steps::default(),
         files: None,
         verdict: Some(verdict),
+        listed: false,
         processes: &ProcessFigures::default(),
         gaps: &[],
         state: &UiState::default(),

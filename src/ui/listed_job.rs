@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::sample::JobCandidate;
 use crate::units::Share;
-use crate::verdict::{Cause, Kind};
+use crate::verdict::{Cause, Kind, Verdict};
 
 /// A job to choose from.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +30,8 @@ pub struct JobFigures {
     pub batches_per_s: Option<f64>,
     pub gpus: Vec<u32>,
     pub up: Option<Duration>,
+    /// The verdict, for the screen of the job once it is chosen. `None` = warming up.
+    pub verdict: Option<Verdict>,
 }
 
 impl From<JobCandidate> for ListedJob {

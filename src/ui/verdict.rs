@@ -31,7 +31,9 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
         || view.span(),
         |verdict| format!("last {}", format::span(verdict.seconds)),
     );
-    let remark = if *view.attach == Attach::Ended {
+    let remark = if view.listed {
+        "from the list of jobs".to_owned()
+    } else if *view.attach == Attach::Ended {
         format!("job ended: the {covers} of it")
     } else {
         covers

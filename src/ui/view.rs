@@ -32,6 +32,8 @@ pub struct View<'a> {
     /// Open files of the worker that is shown; `None` until they were read, and for past moments.
     pub files: Option<&'a OpenFiles>,
     pub verdict: Option<&'a Verdict>,
+    /// The verdict is that of the list of jobs, from which the job was just chosen.
+    pub listed: bool,
     /// Figures of the job's processes. For past moments only those in every sample: ranks and workers.
     pub processes: &'a ProcessFigures,
     pub gaps: &'a [Gap],

@@ -121,6 +121,7 @@ fn soak(window: Duration, rounds: u32) -> i64 {
                 steps: model.steps(),
                 files: None,
                 verdict: known.verdict(),
+                listed: false,
                 processes: model.processes(),
                 gaps: &[],
                 state: &state,

@@ -1004,6 +1004,7 @@ fn several_jobs_to_choose_from() {
         batches_per_s: Some(112.0),
         gpus: vec![0, 1, 2, 3, 4, 5, 6, 7],
         up: Some(Duration::from_secs(50_847)),
+        verdict: None,
     };
     jobs[1].figures = Some(JobFigures {
         user: Some("ben".to_owned()),
@@ -1015,6 +1016,7 @@ fn several_jobs_to_choose_from() {
         batches_per_s: None,
         gpus: vec![],
         up: Some(Duration::from_secs(130)),
+        verdict: None,
     });
     jobs[0].figures = Some(figures);
     in_sizes("picker_live", &scene, &[(80, 24), (120, 40), (200, 60)]);

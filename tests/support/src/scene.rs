@@ -51,6 +51,7 @@ impl Scene {
             steps: &self.steps,
             files: self.files.as_ref(),
             verdict: self.verdict.as_ref(),
+            listed: false,
             processes: &self.processes,
             gaps: &self.gaps,
             state: &self.state,
