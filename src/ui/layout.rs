@@ -149,9 +149,7 @@ pub fn regions(area: Rect, wants: &SizeHints) -> Regions {
         }
     }
     // Remaining lines go to the history, so that there is no empty band above the footer.
-    if border != BorderStyle::Bare {
-        lines[Panel::History as usize] += room.saturating_sub(height(border, &lines));
-    }
+    lines[Panel::History as usize] += room.saturating_sub(height(border, &lines));
     place(area, border, &lines, 1)
 }
 
@@ -194,14 +192,7 @@ fn steps(border: BorderStyle, wants: &SizeHints) -> Vec<(Panel, u16)> {
     let all_workers = wants.of(Panel::Workers).saturating_add(1);
     let timeline = |most| (Panel::Timeline, wants.of(Panel::Timeline).min(most));
     if border == BorderStyle::Bare {
-        return vec![
-            (Panel::Verdict, wants.of(Panel::Verdict).min(3)),
-            (Panel::Log, wants.of(Panel::Log).min(3)),
-            (Panel::Workers, all_workers.min(5)),
-            (Panel::Verdict, wants.of(Panel::Verdict).min(4)),
-            (Panel::Workers, all_workers),
-            (Panel::History, 2),
-        ];
+        return bare_steps(wants);
     }
     // The flow, a bar for the workers and one for the trainer; with less room, the flow and one line for both.
     let bars = if border == BorderStyle::Boxed { 3 } else { 2 };
@@ -275,6 +266,23 @@ fn steps(border: BorderStyle, wants: &SizeHints) -> Vec<(Panel, u16)> {
     // Finally, every panel gets all lines that it could fill.
     steps.extend(Panel::ALL.map(|panel| (panel, wants.of(panel))));
     steps
+}
+
+/// Returns the same order for a screen on which panels have no rules.
+fn bare_steps(wants: &SizeHints) -> Vec<(Panel, u16)> {
+    let all_workers = wants.of(Panel::Workers).saturating_add(1);
+    vec![
+        (Panel::Verdict, wants.of(Panel::Verdict).min(3)),
+        (Panel::Log, wants.of(Panel::Log).min(3)),
+        (Panel::Workers, all_workers.min(5)),
+        (Panel::Verdict, wants.of(Panel::Verdict).min(4)),
+        (Panel::Workers, all_workers),
+        (Panel::History, 2),
+        (Panel::Verdict, wants.of(Panel::Verdict)),
+        (Panel::Log, wants.of(Panel::Log).min(8)),
+        (Panel::Pipeline, wants.of(Panel::Pipeline).min(2)),
+        (Panel::Disk, wants.of(Panel::Disk).min(2)),
+    ]
 }
 
 /// Returns the lines of a panel including its box or rule.

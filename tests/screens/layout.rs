@@ -68,6 +68,23 @@ proptest! {
     }
 }
 
+#[test]
+fn no_size_has_an_empty_band_above_the_footer() {
+    let wants = SizeHints {
+        lines: [1; Panel::ALL.len()],
+        ..SizeHints::default()
+    };
+    for (width, height) in [40, 99, 100, 250]
+        .into_iter()
+        .flat_map(|width| (10..80).map(move |height| (width, height)))
+    {
+        let regions = regions(Rect::new(0, 0, width, height), &wants);
+        let bottoms = Panel::ALL.map(|panel| regions.panel(panel).bottom());
+        let lowest = bottoms.into_iter().max();
+        assert_eq!(lowest, Some(regions.footer.y), "{width}x{height}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(120) })]
 
