@@ -36,6 +36,8 @@ pub(super) struct FleetScreen {
     /// Why the last reading failed.
     pub(super) trouble: Option<String>,
     pub(super) picked: usize,
+    /// The line of the run whose ranks were opened last, and its name.
+    opened: (usize, Option<[String; 2]>),
     /// The command to print after the screen is closed.
     pub(super) printed: Option<String>,
     /// Requests another page from the thread that reads the server.
@@ -59,6 +61,7 @@ impl FleetScreen {
             drawn_at: Duration::ZERO,
             trouble: None,
             picked: 0,
+            opened: (0, None),
             printed: None,
             want,
         }
@@ -103,7 +106,8 @@ impl FleetScreen {
         }
         match reading {
             Ok(report) => {
-                let picked = self.name(self.picked);
+                let back = || self.opened.1.clone().filter(|_| self.page.is_none());
+                let picked = self.name(self.picked).or_else(back);
                 self.report = Some(report);
                 (self.age, self.read_at) = (Some(Duration::ZERO), None);
                 self.trouble = None;
@@ -143,10 +147,13 @@ impl FleetScreen {
     fn open(&mut self, page: FleetPage) {
         // Cannot fail: the thread that reads ends only with the program.
         let _ = self.want.send(page.clone());
+        if page.is_some() {
+            self.opened = (self.picked, self.name(self.picked));
+        }
+        self.picked = page.as_ref().map_or(self.opened.0, |_| 0);
         self.page = page;
         self.report = None;
         self.age = None;
-        self.picked = 0;
     }
 
     pub(super) fn update(&mut self, input: &Input) -> Option<Effect> {

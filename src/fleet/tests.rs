@@ -139,6 +139,23 @@ fn a_run_can_be_opened_and_closed() {
 }
 
 #[test]
+fn back_from_its_ranks_a_run_is_marked_wherever_it_is_now() {
+    let mut screen = screen();
+    screen.take((None, Ok(runs())));
+    key(&mut screen, KeyCode::Down);
+    let marked = |screen: &FleetScreen| screen.runs()[screen.picked].run.clone();
+    let left = marked(&screen);
+    key(&mut screen, KeyCode::Enter);
+    screen.take((screen.page.clone(), Ok(ranks())));
+    key(&mut screen, KeyCode::Down);
+    key(&mut screen, KeyCode::Esc);
+    let mut other = runs();
+    other.runs.rotate_right(1);
+    screen.take((None, Ok(other)));
+    assert_eq!((screen.picked, marked(&screen)), (2, left));
+}
+
+#[test]
 fn the_last_values_stay_with_their_age_without_a_server() {
     let mut screen = screen();
     screen.take((None, Ok(runs())));
