@@ -3,6 +3,7 @@
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::{App, Effect, Event};
+use crate::config::esc_and_key;
 
 impl App {
     /// Applies a key to the text being typed. `None` if no text is being typed or the key does not edit it.
@@ -27,15 +28,11 @@ impl App {
         Some(vec![Effect::Draw])
     }
 
-    /// Handles an alt key without an action as esc and then the key: a terminal sends the same bytes for both.
-    pub(super) fn after_esc(&mut self, mut key: KeyEvent) -> Vec<Effect> {
-        if key.kind == KeyEventKind::Release || !key.modifiers.contains(KeyModifiers::ALT) {
-            return vec![];
-        }
-        key.modifiers -= KeyModifiers::ALT;
-        let keys = [KeyCode::Esc.into(), key];
-        let keys = keys.map(|key| self.handle_event(Event::Input(Input::Key(key))));
-        keys.concat()
+    /// Handles an alt key without an action as esc and then the key.
+    pub(super) fn after_esc(&mut self, key: KeyEvent) -> Vec<Effect> {
+        let keys = esc_and_key(key).into_iter().flatten();
+        keys.flat_map(|key| self.handle_event(Event::Input(Input::Key(key))))
+            .collect()
     }
 
     /// Adds pasted text to the text being typed. If none is being typed, ignores it: its letters are not meant as keys.

@@ -131,6 +131,16 @@ impl fmt::Display for KeyPress {
     }
 }
 
+/// Returns esc and the key that make up a key with alt: a terminal sends the same bytes for both. `None` for any other
+/// key.
+pub fn esc_and_key(mut key: KeyEvent) -> Option<[KeyEvent; 2]> {
+    if key.kind == KeyEventKind::Release || !key.modifiers.contains(KeyModifiers::ALT) {
+        return None;
+    }
+    key.modifiers -= KeyModifiers::ALT;
+    Some([KeyCode::Esc.into(), key])
+}
+
 /// Settings that conflict: one key for two actions, no key to quit, a column listed twice.
 #[derive(Debug)]
 pub(super) struct Clash {

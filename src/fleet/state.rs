@@ -8,7 +8,7 @@ use crossterm::event::Event as Input;
 use super::report::{FleetRank, FleetReport, RunReport};
 use crate::action::Action;
 use crate::app::Effect;
-use crate::config::Config;
+use crate::config::{Config, esc_and_key};
 use crate::error::Hinted;
 
 /// Lines moved by a page key.
@@ -159,7 +159,14 @@ impl FleetScreen {
     pub(super) fn update(&mut self, input: &Input) -> Option<Effect> {
         let action = match input {
             Input::Resize(..) => return Some(Effect::Draw),
-            Input::Key(key) => self.config.keys.action(key),
+            Input::Key(key) => match self.config.keys.action(key) {
+                None => {
+                    let keys = esc_and_key(*key)?;
+                    let effects = keys.map(|key| self.update(&Input::Key(key)));
+                    return effects.into_iter().flatten().last();
+                }
+                action => action,
+            },
             _ => None,
         };
         match action? {

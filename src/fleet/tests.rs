@@ -156,6 +156,17 @@ fn back_from_its_ranks_a_run_is_marked_wherever_it_is_now() {
 }
 
 #[test]
+fn esc_and_a_key_that_arrive_together_both_act() {
+    let mut screen = screen();
+    screen.take((None, Ok(runs())));
+    key(&mut screen, KeyCode::Enter);
+    let alt = |letter| Event::Key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::ALT));
+    assert_eq!(screen.update(&alt('#')), Some(Effect::Draw));
+    assert_eq!(screen.page, None);
+    assert_eq!(screen.update(&alt('q')), Some(Effect::Quit));
+}
+
+#[test]
 fn the_last_values_stay_with_their_age_without_a_server() {
     let mut screen = screen();
     screen.take((None, Ok(runs())));
