@@ -9,7 +9,7 @@ use super::{App, Effect, LaunchedCommand, PastSamples};
 use crate::action::Action;
 use crate::source::replay::{ReplayCommand, Seek};
 use crate::source::sampler::Request;
-use crate::ui::{self, Attach, Choices, Notice, UiState};
+use crate::ui::{self, Choices, Notice, UiState};
 
 /// Seconds that a seek and a leap skip.
 const SEEK: i64 = 10;
@@ -43,8 +43,32 @@ impl App {
         }
     }
 
+    /// Whether the screen shows what an action changes: what concerns the panels of a job, or the list of jobs, must not
+    /// happen unseen.
+    fn is_seen(&self, action: Action) -> bool {
+        let shows_job = self.has_job() || self.past.state().is_some();
+        match action {
+            Action::Select if self.is_picking() => !self.state.help,
+            Action::NextPanel
+            | Action::NextRank
+            | Action::PreviousPanel
+            | Action::Select
+            | Action::SortNext
+            | Action::SortReverse
+            | Action::Tree
+            | Action::ZoomIn
+            | Action::ZoomOut => shows_job,
+            Action::Filter => shows_job || self.is_picking(),
+            Action::Pause => shows_job || self.player.is_some(),
+            _ => true,
+        }
+    }
+
     pub(super) fn act(&mut self, action: Action) -> Vec<Effect> {
         use Mode::{Live, Question, Replay};
+        if !self.is_seen(action) {
+            return vec![];
+        }
         match (action, self.mode()) {
             (Action::Redraw, _) => vec![Effect::Redraw],
             (Action::Suspend, _) => vec![Effect::SuspendTerminal],
@@ -81,7 +105,7 @@ impl App {
             (Action::ZoomIn, _) => self.zoom(false),
             (Action::ZoomOut, _) => self.zoom(true),
             (Action::Select, _) => self.select(),
-            (Action::Tree, _) => self.tree(),
+            (Action::Tree, _) => self.look(|state, _| state.toggle_tree()),
             (Action::Cancel, _) => self.cancel(),
             (Action::SortNext, _) => {
                 self.state.sort_by_next(&self.config.columns);
@@ -158,24 +182,16 @@ impl App {
     }
 
     fn select(&mut self) -> Vec<Effect> {
-        match self.attach {
-            Attach::Picker(_) => match self.marked() {
-                Some(pid) => {
-                    self.state.chosen = Some(pid);
-                    vec![Effect::Draw, Effect::Sampler(Request::Attach(pid))]
-                }
-                None => vec![],
-            },
-            Attach::LookingForJob { .. } => vec![],
-            Attach::Attached | Attach::Ended => self.look(UiState::select),
+        if !self.is_picking() {
+            return self.look(UiState::select);
         }
-    }
-
-    fn tree(&mut self) -> Vec<Effect> {
-        if !self.has_job() {
-            return vec![];
+        match self.marked() {
+            Some(pid) => {
+                self.state.chosen = Some(pid);
+                vec![Effect::Draw, Effect::Sampler(Request::Attach(pid))]
+            }
+            None => vec![],
         }
-        self.look(|state, _| state.toggle_tree())
     }
 
     fn cancel(&mut self) -> Vec<Effect> {

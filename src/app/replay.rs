@@ -185,7 +185,7 @@ mod tests {
         app = App::new(Config::default(), "a job".to_owned());
         // There is no sample yet, so there is no past, and nothing to pause.
         assert_eq!(app.act(Action::SeekBack), []);
-        assert_eq!(app.act(Action::Pause), [Effect::Draw]);
+        assert_eq!(app.act(Action::Pause), []);
         assert!(!app.view().state.paused);
     }
 

@@ -336,7 +336,7 @@ fn the_cursor_stops_at_the_start_of_the_timeline() {
 
 #[tokio::test(start_paused = true)]
 async fn keys_that_wait_go_into_one_frame() {
-    let mut session = session(None, async |script| {
+    let mut session = session_of(watched(0), None, async |script| {
         script.typed(&format!("/{}", "j".repeat(60)));
         tokio::time::sleep(Duration::from_secs(1)).await;
     })
@@ -684,6 +684,42 @@ fn a_job_opens_with_the_verdict_that_the_list_has_on_it() {
     app.update(Event::Sample(Box::new(next)));
     let text = screen(&app);
     assert!(text.contains("WARMING UP"), "{text}");
+}
+
+#[test]
+fn keys_do_nothing_unseen_while_there_is_no_job() {
+    use Action as A;
+    let unseen = |app: &mut App, actions: &[Action]| {
+        let before = app.state.clone();
+        for action in actions {
+            assert_eq!(app.act(*action), [], "{action:?}");
+            assert_eq!(app.state, before, "{action:?}");
+            assert!(app.past.state().is_none(), "{action:?}");
+        }
+    };
+    let panels = [
+        A::Pause,
+        A::Tree,
+        A::NextPanel,
+        A::PreviousPanel,
+        A::NextRank,
+        A::SortNext,
+        A::SortReverse,
+        A::ZoomIn,
+        A::ZoomOut,
+    ];
+    let mut app = app();
+    app.update(Event::Sample(Box::new(machine(0.0))));
+    unseen(&mut app, &panels);
+    unseen(&mut app, &[A::Select, A::Filter]);
+    app.update(Event::Sample(Box::new(jobs([7, 8]))));
+    unseen(&mut app, &panels);
+    // The help hides the list.
+    app.act(A::Help);
+    unseen(&mut app, &[A::Select]);
+    app.act(A::Cancel);
+    let chosen = [Effect::Draw, Effect::Sampler(Request::Attach(Pid(7)))];
+    assert_eq!(app.act(A::Select), chosen);
 }
 
 fn jobs(pids: impl IntoIterator<Item = i32>) -> Sample {
@@ -1042,7 +1078,7 @@ async fn signals_are_forwarded_to_the_command() {
 
 #[tokio::test(start_paused = true)]
 async fn pasted_text_is_typed_where_text_is_and_presses_no_key() {
-    let pasted = session(None, async |script| {
+    let pasted = session_of(watched(0), None, async |script| {
         let paste = |text: &str| {
             let input = Input::Paste(text.to_owned());
             script.keys.send(input).expect("the loop listens");
@@ -1101,7 +1137,7 @@ async fn typed_text_filters_workers_and_triggers_no_action() {
     assert_eq!(cleared.app.state.filter, crate::ui::Filter::default());
     assert!(!cleared.text().contains("with `"), "{}", cleared.text());
 
-    let ended = session(None, async |script| {
+    let ended = session_of(watched(0), None, async |script| {
         script.typed("/q");
         let end = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
         script.keys.send(Input::Key(end)).expect("the loop listens");
@@ -1114,7 +1150,7 @@ async fn typed_text_filters_workers_and_triggers_no_action() {
 
 #[test]
 fn sorting_goes_through_the_columns_that_are_shown() {
-    let mut app = app();
+    let mut app = watched(0);
     let (load, cpu) = (crate::config::Column::Load, crate::config::Column::Cpu);
     app.config.columns = vec![load, cpu];
     let sorts: Vec<_> = (0..4)
@@ -1130,7 +1166,7 @@ fn sorting_goes_through_the_columns_that_are_shown() {
 async fn a_blocked_terminal_gets_only_the_newest_frame() {
     let (tell, blocked) = watch::channel(false);
     let mut app = app();
-    app.act(Action::Filter);
+    app.state.open_filter();
     let mut session = session_on(blocked, app, None, async |script| {
         script.sample(training(0.0)).await;
         tell.send_replace(true);
