@@ -154,7 +154,11 @@ impl App {
     /// Quits, or, with a launched command, first asks what to do with it.
     fn quit(&mut self) -> Vec<Effect> {
         match &mut self.launched {
-            Some(launched) => launched.open_question(),
+            Some(launched) => {
+                // The keys that answer the question are letters.
+                self.state.filter_in_use().keep();
+                launched.open_question()
+            }
             None => vec![Effect::Quit],
         }
     }

@@ -986,6 +986,23 @@ async fn a_run_ends_with_its_command_unless_it_trains_on() {
     );
 }
 
+#[test]
+fn the_question_about_the_command_ends_typing() {
+    let launched = LaunchedCommand::new("python train.py".to_owned(), LogStorage::Memory);
+    let mut app = app().launched(launched);
+    app.update(Event::Sample(Box::new(training(1.0))));
+    let press = |app: &mut App, letter, modifiers| {
+        let key = KeyEvent::new(KeyCode::Char(letter), modifiers);
+        app.update(Event::Input(Input::Key(key)))
+    };
+    press(&mut app, '/', KeyModifiers::NONE);
+    press(&mut app, 'w', KeyModifiers::NONE);
+    press(&mut app, 'c', KeyModifiers::CONTROL);
+    assert_eq!(app.state.filter.text(), "w");
+    let effects = press(&mut app, 'd', KeyModifiers::NONE);
+    assert_eq!(effects, [Effect::Quit]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn quitting_asks_about_the_command() {
     let session = launched(async |script| {
