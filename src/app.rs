@@ -246,9 +246,10 @@ impl App {
         } else if !sample.candidates.is_empty() {
             self.attach = self.listed(&sample.candidates);
         } else if let Attach::Picker(_) | Attach::Attached = self.attach {
-            let wanted = match &self.launched {
-                Some(launched) => launched.wanted(),
-                None => "a Python process that has loaded PyTorch".to_owned(),
+            let wanted = match (&self.launched, self.state.chosen) {
+                (Some(launched), _) => launched.wanted(),
+                (None, Some(pid)) => format!("process {pid}"),
+                (None, None) => "a Python process that has loaded PyTorch".to_owned(),
             };
             self.attach = Attach::LookingForJob { wanted };
         }

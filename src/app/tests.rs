@@ -722,6 +722,18 @@ fn keys_do_nothing_unseen_while_there_is_no_job() {
     assert_eq!(app.act(A::Select), chosen);
 }
 
+#[test]
+fn the_list_can_be_reached_if_the_chosen_job_is_gone() {
+    let mut app = app();
+    app.update(Event::Sample(Box::new(jobs([7, 8]))));
+    app.act(Action::Select);
+    app.update(Event::Sample(Box::new(machine(1.0))));
+    let wanted = "process 7".to_owned();
+    assert_eq!(app.attach, Attach::LookingForJob { wanted });
+    let list = Effect::Sampler(Request::List);
+    assert!(app.act(Action::Cancel).contains(&list));
+}
+
 fn jobs(pids: impl IntoIterator<Item = i32>) -> Sample {
     let mut several = machine(0.0);
     several.candidates = pids

@@ -201,22 +201,34 @@ impl SamplerState {
                     }
                     Ok(Request::Files(process)) => self.files.watch(process),
                     Ok(Request::Attach(pid)) => {
-                        let before = std::mem::replace(&mut self.options.target, Target::Pid(pid));
-                        self.listed.get_or_insert(before);
-                        self.search(&Target::Pid(pid), None);
+                        self.choose(pid);
                         break;
                     }
                     Ok(Request::List) => {
-                        if let Some(target) = self.listed.take() {
-                            self.options.target = target;
-                        }
-                        (self.watched, self.ran_at, self.searched_at) = (None, None, None);
+                        self.list();
                         break;
                     }
                     Ok(Request::Processes(wanted)) => self.processes.watch(wanted),
                 }
             }
         }
+    }
+
+    /// Watches a job of the list, unless it has ended since it was listed.
+    fn choose(&mut self, pid: Pid) {
+        let before = std::mem::replace(&mut self.options.target, Target::Pid(pid));
+        self.listed.get_or_insert(before);
+        self.search(&Target::Pid(pid), None);
+        if self.watched.is_none() {
+            self.list();
+        }
+    }
+
+    fn list(&mut self) {
+        if let Some(target) = self.listed.take() {
+            self.options.target = target;
+        }
+        (self.watched, self.ran_at, self.searched_at) = (None, None, None);
     }
 
     fn read(&mut self) -> Sample {
@@ -389,6 +401,26 @@ fn with_earlier(mut gaps: Vec<Gap>, unread: &mut Vec<Gap>) -> Vec<Gap> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chosen_job_that_has_ended_leaves_the_list() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            proc_root: folder.path().to_owned(),
+            sys_root: folder.path().to_owned(),
+            nvml_lib: None,
+            gpus: None,
+            interval: Duration::from_secs(1),
+            target: Target::Any,
+            probe: None,
+            recorder: None,
+            tee: None,
+            lacking: vec![],
+        };
+        let mut round = SamplerState::new(options.clone(), Common::start(&options), None);
+        round.choose(Pid(8));
+        assert_eq!((round.options.target, round.listed), (Target::Any, None));
+    }
 
     #[test]
     fn what_kept_the_job_from_being_read_explains_the_next_reading_too() {

@@ -114,8 +114,8 @@ pub(super) fn words(view: &View<'_>, action: Action) -> &'static str {
 pub fn goes_to_list(view: &View<'_>) -> bool {
     let state = view.state;
     let open = state.help || state.page != Page::Panels || state.filter.is_set();
-    let job = matches!(view.attach, Attach::Attached | Attach::Ended);
-    state.chosen.is_some() && job && !open && view.past.is_none()
+    let listed = matches!(view.attach, Attach::Picker(_));
+    state.chosen.is_some() && !listed && !open && view.past.is_none()
 }
 
 /// Formats how long ago the shown moment is.
