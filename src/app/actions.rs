@@ -48,7 +48,8 @@ impl App {
     fn is_seen(&self, action: Action) -> bool {
         let shows_job = self.has_job() || self.past.state().is_some();
         match action {
-            Action::Select if self.is_picking() => !self.state.help,
+            // In a recording there is nothing to choose.
+            Action::Select if self.is_picking() => !self.state.help && self.state.replay.is_none(),
             Action::NextPanel
             | Action::NextRank
             | Action::PreviousPanel

@@ -718,6 +718,10 @@ fn keys_do_nothing_unseen_while_there_is_no_job() {
     app.act(A::Help);
     unseen(&mut app, &[A::Select]);
     app.act(A::Cancel);
+    let replay = Some(crate::sample::ReplayPosition::default());
+    app.state.replay = replay;
+    unseen(&mut app, &[A::Select]);
+    app.state.replay = None;
     let chosen = [Effect::Draw, Effect::Sampler(Request::Attach(Pid(7)))];
     assert_eq!(app.act(A::Select), chosen);
 }
