@@ -228,6 +228,7 @@ fn rows(
     let left_out = workers.len() - part.len();
     if left_out > 0 && room > 0 {
         rows.push(Err(match part.start {
+            _ if slots == 0 => format!("{left_out} workers, for which there is no room"),
             0 => format!("and {left_out} more workers"),
             above => format!("and {left_out} more workers, {above} of them above"),
         }));

@@ -1999,6 +1999,12 @@ fn of_many_workers_the_slow_one_is_shown() {
     let shown = text(&scene, 120, 40);
     assert!(shown.contains("worker 12"), "{shown}");
     assert!(shown.contains("more workers"), "{shown}");
+    let low: Vec<String> = (34..50).map(|height| text(&scene, 100, height)).collect();
+    assert!(!low.iter().any(|shown| shown.contains("and 16 more")));
+    assert!(
+        low.iter()
+            .any(|shown| shown.contains("16 workers, for which there is no room"))
+    );
     let mut scene = opened(scene, Panel::Timeline);
     assert!(!text(&scene, 80, 18).contains("worker 15"));
     scene.state.scroll = 100;
