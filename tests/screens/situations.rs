@@ -1988,6 +1988,20 @@ fn without_colours_the_timeline_tells_work_wait_and_idle_apart() {
 }
 
 #[test]
+fn a_figure_of_a_worker_is_shown_whole_or_not_at_all() {
+    let scene = starved();
+    for width in 40..60 {
+        let shown = text(&scene, width, 30);
+        let table = shown
+            .lines()
+            .skip_while(|line| !line.contains(" pid ") || !line.contains(" now "));
+        for line in table.take(2) {
+            assert!(!line.contains('…'), "{width}: {shown}");
+        }
+    }
+}
+
+#[test]
 fn of_many_workers_the_slow_one_is_shown() {
     let mut scene = many_workers();
     support::scene::polled(&mut scene, 16, &[12]);

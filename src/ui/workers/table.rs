@@ -76,10 +76,16 @@ impl Columns {
             let described = described(column, [batches, activity, past]);
             (column, described.sorted(sorted))
         });
+        let mut room = usize::from(width).saturating_sub(indent + id);
+        let fits = |(_, column): &(Column, TableColumn)| {
+            let fits = (1..=room).contains(&column.cells());
+            room -= if fits { column.cells() } else { 0 };
+            fits
+        };
         Self {
             inside,
             id,
-            shown: shown.filter(|(_, column)| column.cells() > 0).collect(),
+            shown: shown.filter(fits).collect(),
             drawn,
         }
     }
