@@ -82,8 +82,9 @@ pub(super) fn longest_pass(
     if passes.begun >= 3 && passes.longest > 0 {
         return Some(passes.longest);
     }
-    // An iterator that has yielded a batch is never seen if it is gone with its first.
-    let gone = all.len() == 1 && passes.batches == 0 && waits >= Some(MIN_WAITS);
+    // An iterator that has yielded a batch is hardly ever seen if it is gone with its first.
+    let hardly = passes.longest <= 1 && passes.batches <= passes.begun;
+    let gone = all.len() == 1 && hardly && waits >= Some(MIN_WAITS);
     gone.then_some(1)
 }
 
@@ -252,6 +253,12 @@ mod tests {
         let never = begun(1, 0, 0);
         assert_eq!(longest(never, Some(9)), None);
         assert_eq!(longest(never, Some(10)), Some(1));
+        // One or two of them were.
+        for seen in [begun(1, 1, 1), begun(2, 1, 2)] {
+            assert_eq!(longest(seen, Some(9)), None);
+            assert_eq!(longest(seen, Some(10)), Some(1));
+        }
+        assert_eq!(longest(begun(1, 2, 2), Some(10)), None);
         let other = passes(2, 9, (0, 0, 0));
         assert_eq!(longest_pass(&[never, other], Some(1), Some(10)), None);
     }

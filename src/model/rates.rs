@@ -154,6 +154,8 @@ pub struct RankRates {
     pub pinning: Option<Share>,
     /// Part of `loading`: blocked on a network, or on a file system behind one.
     pub network: Option<Share>,
+    /// Part of `loading`: in the training loop itself, outside PyTorch's loader.
+    pub in_loop: Option<Share>,
     /// Share of the time in which it was polled: below 1 if pipetop itself was stopped. `None` if it is not polled.
     pub polled: Option<Share>,
     /// Shares of the time: blocked on a disk, stopped.

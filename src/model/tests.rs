@@ -515,6 +515,7 @@ fn any_tally(mut next: impl FnMut() -> u64) -> MainTally {
         pinning: next(),
         starting: next(),
         network: next(),
+        in_loop: next(),
         blocked: next(),
         computing: next(),
         delayed: next(),

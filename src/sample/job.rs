@@ -218,6 +218,9 @@ pub struct MainTally {
     /// Part of `loading`: blocked on a network, or on a file system behind one.
     #[serde(default)]
     pub network: u64,
+    /// Part of `loading`: in the training loop itself, outside PyTorch's loader.
+    #[serde(default)]
+    pub in_loop: u64,
     /// Part of `other`: asleep, but neither in a timer nor in a wait that has a name. Not counted if it uses an
     /// accelerator.
     #[serde(default)]
@@ -240,7 +243,7 @@ pub struct MainTally {
     pub ready: Option<ReadyTally>,
 }
 
-counts!(MainTally: polls, observed, waiting, receiving, loading, running, other, disk, stopped, in_generator, preparing, dispatched, pinning, starting, network, blocked, computing, delayed, delayed_in_loader, delay);
+counts!(MainTally: polls, observed, waiting, receiving, loading, running, other, disk, stopped, in_generator, preparing, dispatched, pinning, starting, network, in_loop, blocked, computing, delayed, delayed_in_loader, delay);
 
 impl MainTally {
     /// Returns the polls in the loader.

@@ -139,6 +139,15 @@ impl<'a> Context<'a> {
         })
     }
 
+    /// Returns whether the training loop does most of the loading itself, behind a loader of PyTorch.
+    pub(super) fn loads_after_loader(&self) -> bool {
+        let by_pytorch = self
+            .loader
+            .is_some_and(|loader| loader.kind != LoaderKind::Other);
+        let parts = self.rank.in_loop.zip(self.rank.loading);
+        by_pytorch && parts.is_some_and(|(in_loop, loading)| in_loop.0 > loading.0 / 2.0)
+    }
+
     /// Returns the share of time without a ready batch. `None` if the queue cannot be seen, as with a pinning thread,
     /// which empties the pipe at once, or if it is not polled over time but reported once per step.
     pub(super) fn queue_empty(&self) -> Option<Share> {

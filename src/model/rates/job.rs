@@ -172,6 +172,7 @@ fn rank(
         dispatched: of_wait(|main| main.dispatched),
         pinning: of_wait(|main| main.pinning),
         network: of_wait(|main| main.network),
+        in_loop: of_wait(|main| main.in_loop),
         polled: polled.map(|polled| polled.polled(interval.seconds)),
         disk: polls(|main| main.disk),
         stopped,

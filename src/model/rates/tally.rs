@@ -203,6 +203,7 @@ fn post_stratified(polled: MainTally) -> MainTally {
     let dispatched = part(polled.dispatched, polled.waiting, waiting);
     let pinning = part(polled.pinning, polled.waiting, waiting);
     let network = part(polled.network, polled.loading, loading);
+    let in_loop = part(polled.in_loop, polled.loading, loading);
     let blocked = part(polled.blocked, polled.other, other);
     MainTally {
         polls: total([waiting, receiving, loading, weighed_outside, stopped]),
@@ -219,6 +220,7 @@ fn post_stratified(polled: MainTally) -> MainTally {
         dispatched,
         pinning,
         network,
+        in_loop,
         blocked,
         ..polled
     }

@@ -40,6 +40,8 @@ pub(super) struct Beat {
     pub(super) pinning: bool,
     /// Blocked on a network.
     pub(super) network: bool,
+    /// In the training loop, where it asks for a batch, but not in PyTorch's loader.
+    pub(super) in_loop: bool,
     /// The last stack showed a model or its training.
     pub(super) computing: bool,
     /// How long after it was due the poll began.
@@ -231,6 +233,10 @@ impl Beats {
                 &mut tally.network,
                 seen.doing == Doing::Loading && seen.network,
             ),
+            (
+                &mut tally.in_loop,
+                seen.doing == Doing::Loading && seen.in_loop,
+            ),
             (&mut tally.computing, seen.computing),
             (&mut tally.delayed, delayed),
             (
@@ -302,6 +308,7 @@ mod tests {
             dispatched: false,
             pinning: false,
             network: false,
+            in_loop: false,
             delay: Duration::ZERO,
         }
     }

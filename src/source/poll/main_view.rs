@@ -172,6 +172,7 @@ impl MainView {
             dispatched: self.fed.last.dispatched,
             pinning: self.is_at_pin_thread(poll) == Some(true),
             network: poll.blocked == Blocked::Network,
+            in_loop: self.in_loader == Some(InLoader::Asking),
             computing: self.fed.last.trains || self.fed.last.layer,
             delay,
         };

@@ -784,12 +784,12 @@ mod tests {
         }
     }
 
-    /// `batch = stack([read(name) for name in names])`
+    /// `samples = [read(name) for name in names]; batch = stack(samples)`
     #[test]
-    fn the_rest_of_a_statement_that_builds_a_batch_belongs_to_it() {
+    fn what_the_loop_makes_of_what_a_function_built_is_a_batch() {
         use Site::{Data, Step, Unknown};
-        // The statement is from 1 to 4, with the call that builds at 2.
-        let learned = |model: usize, innermost: Innermost| {
+        // The first statement is from 1 to 4, with the call that builds at 2, and the second one from 4 to 6.
+        let learned = |here: usize, model: usize, innermost: Innermost| {
             let mut sites = Sites::default();
             let mut seen = vec![];
             for _ in 0..100 {
@@ -799,22 +799,30 @@ mod tests {
                     if letters != "mtsb" {
                         stack.last_mut().unwrap().innermost = innermost;
                     }
-                    let statement = [user(1..4, false), user(model..model + 1, false)];
-                    let users = |_, at| (at != Some(model)).then(|| statement.to_vec());
+                    let places = [1..4, 4..6, model..model + 1];
+                    let users = |_, at: Option<usize>| {
+                        let at = at.unwrap_or(place);
+                        let first = places.iter().position(|units| units.contains(&at))?;
+                        let later = places[first..].iter().cloned();
+                        (at < 6 || at == model)
+                            .then(|| later.map(|units| user(units, false)).collect())
+                    };
                     sites.poll(&stack, |_| false, |_| false, users)
                 };
-                let calls = [("mtc", 2), ("mtsh", model), ("mtsb", model), ("mt", 3)];
+                let calls = [("mtc", 2), ("mtsh", model), ("mtsb", model), ("mt", here)];
                 seen = calls.map(poll).to_vec();
             }
             seen
         };
         let works = Innermost::Works;
-        assert_eq!(learned(6, works), [Data, Step, Step, Data]);
-        // It may belong to the call of the model, wait for an accelerator, or compute.
-        assert_eq!(learned(1, works), [Data, Step, Step, Unknown]);
-        let waits = learned(6, Innermost::MayWait);
+        assert_eq!(learned(3, 6, works), [Data, Step, Step, Data]);
+        assert_eq!(learned(5, 6, works), [Data, Step, Step, Data]);
+        // It may belong to the call of the model, be for something else, wait for an accelerator, or compute.
+        assert_eq!(learned(5, 4, works), [Data, Step, Step, Unknown]);
+        assert_eq!(learned(7, 6, works), [Data, Step, Step, Unknown]);
+        let waits = learned(5, 6, Innermost::MayWait);
         assert_eq!(waits, [Data, Step, Step, Unknown]);
-        let computes = learned(6, Innermost::Computes);
+        let computes = learned(5, 6, Innermost::Computes);
         assert_eq!(computes, [Data, Step, Step, Step]);
     }
 

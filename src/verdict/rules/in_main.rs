@@ -40,6 +40,9 @@ pub(super) fn load_ahead(context: &Context<'_>) -> &'static str {
     let kind = context.loader.map(|loader| loader.kind);
     // If a known library feeds PyTorch's loader, `loader_advice` names the library's own parameters.
     if kind == Some(LoaderKind::PytorchMain) && context.known_loader().is_none() {
+        if context.loads_after_loader() {
+            return "move that work into the dataset or its collate_fn, and set num_workers to 1 or more";
+        }
         "load in worker processes: set num_workers to 1 or more"
     } else {
         "load ahead of the step: in other processes or threads, through a queue"
@@ -54,7 +57,8 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     let received = context.rank.network.filter(|_| own).unwrap_or_default();
     let loading = Share(context.rank.loading?.0 - received.0).clamped();
     let loading = most_of_the_wait(context, Some(loading))?;
-    let computes = context.loads_in_main() && network_in_main(context).is_none();
+    let in_loader = context.loads_in_main() && !context.loads_after_loader();
+    let computes = in_loader && network_in_main(context).is_none();
     computes.then(|| {
         let text = format!("the main thread loads batches itself {loading} of the time");
         Evidence::supporting("loads-in-main", loading.0, MIN_SHARE_OF_WAIT, text)

@@ -97,6 +97,9 @@ struct Rank {
     /// Part of `loading`: blocked on a network.
     #[serde(default)]
     network: f64,
+    /// Part of `loading`: outside PyTorch's loader.
+    #[serde(default)]
+    in_loop: f64,
     /// Part of `waiting`: while the pinning thread is working on a batch.
     #[serde(default)]
     pinning: f64,
@@ -552,6 +555,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         dispatched: rank.waiting.map(|_| Share(rank.dispatched)),
         pinning: rank.waiting.map(|_| Share(rank.pinning)),
         network: rank.waiting.map(|_| Share(rank.network)),
+        in_loop: rank.waiting.map(|_| Share(rank.in_loop)),
         disk: None,
         polled: Some(Share::ONE),
         stopped: rank.stopped.map(Share),

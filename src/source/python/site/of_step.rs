@@ -130,9 +130,9 @@ impl Sites {
         }
     }
 
-    /// Whether the loop itself, which is first on `stack`, is at work on the rest of a statement in which a function builds
-    /// something for a model, and no model runs. `users`: the statements that may use what the call at an instruction
-    /// gives, first its own; `None` if not known.
+    /// Whether the loop itself, which is first on `stack`, is at work on what a function has built for a model: in a
+    /// statement that may use it, whose value the model may get, and in which no model runs. `users`: the statements that
+    /// may use what the call at an instruction gives, first its own; `None` if not known.
     pub(super) fn completes(
         &self,
         found: usize,
@@ -150,15 +150,13 @@ impl Sites {
             return false;
         };
         let models = self.places(found, CallNode::runs_model);
-        self.places(found, CallNode::feeds)
-            .into_iter()
-            .any(|built| {
-                let statement = users(built).and_then(|users| users.into_iter().next());
-                statement.is_some_and(|statement| {
-                    statement.at.contains(here)
-                        && !models.iter().any(|model| statement.at.contains(model))
-                })
-            })
+        let runs_model = |own: &User| models.iter().any(|model| own.at.contains(model));
+        let is_for_model = |users: Vec<User>| {
+            users.first().is_some_and(|own| !runs_model(own)) && reach(&users, &models)
+        };
+        let mut built = self.places(found, CallNode::feeds).into_iter();
+        built.any(|built| users(built).is_some_and(|users| reach(&users, &[*here])))
+            && users(*here).is_some_and(is_for_model)
     }
 
     /// Whether this may be neither a step nor work on a batch, such as an environment's. A loop that is known only by the
