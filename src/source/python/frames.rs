@@ -3,6 +3,7 @@
 //! py-spy finds the interpreter. Walking its frames here costs a tenth of what py-spy's own poll costs, since only one
 //! thread is walked and each code object is read once.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -33,6 +34,8 @@ pub(super) struct Walked {
     pub(super) device: Option<&'static str>,
     /// Whether the thread sleeps in a function written in C that, by its name, hands over a batch.
     pub(super) takes: bool,
+    /// The frames that give their callers something ([`super::brings::gives`]), once that was looked up.
+    pub(super) gives: OnceCell<Vec<usize>>,
 }
 
 /// Walks the main thread's frames.

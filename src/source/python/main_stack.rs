@@ -2,6 +2,8 @@
 //!
 //! Does not depend on how stacks are read or on time.
 
+use std::cell::OnceCell;
+
 use super::brings::{brings, computes, drops_result, gives};
 use super::call::{Call, Innermost};
 use super::frame::Frame;
@@ -163,6 +165,7 @@ impl Stacks {
             outer,
             device,
             takes,
+            gives: OnceCell::new(),
         };
         let stack = self.main_stack(&walked, context);
         self.last = Some(walked);
@@ -327,7 +330,9 @@ impl Stacks {
             };
         }
         if builds {
-            for called in gives(frames, &memory) {
+            // Costs reads of memory: about as many for each frame as to find the frame.
+            let gives = || gives(frames, &memory).collect();
+            for called in walked.gives.get_or_init(gives) {
                 stack[frames.len() - 1 - called].builds = true;
             }
         }
