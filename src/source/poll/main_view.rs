@@ -141,8 +141,7 @@ impl MainView {
         if by_pytorch && !self.fed.may_get_from_thread() {
             self.beats.drop_unclear();
         }
-        let idle = self.fed.idle(by_pytorch, poll.blocked);
-        let idle = idle.filter(|_| !inside);
+        let idle = (self.fed.idle(by_pytorch, poll.blocked)).filter(|_| !inside);
         let stands = by_pytorch && !self.waits.is_open() && self.iterators.stand_still();
         let prepares = self.fed.prepares(poll.blocked, stands);
         let writes = || !inside && self.thread.is_writing();

@@ -560,6 +560,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         dispatched: Some(Share::ZERO),
         pinning: Some(Share::ZERO),
         network: Some(Share::ZERO),
+        in_loop: Some(Share::ZERO),
         disk: Some(Share::ZERO),
         polled: Some(Share::ONE),
         stopped: Some(Share::ZERO),
