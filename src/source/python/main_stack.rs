@@ -330,7 +330,6 @@ impl Stacks {
             };
         }
         if builds {
-            // Costs reads of memory: about as many for each frame as to find the frame.
             let gives = || gives(frames, &memory).collect();
             for called in walked.gives.get_or_init(gives) {
                 stack[frames.len() - 1 - called].builds = true;

@@ -118,11 +118,11 @@ impl Sites {
             let Some(here) = stack[depth - 1].instruction.filter(|_| !models.is_empty()) else {
                 continue;
             };
-            let mut answers = |model: &usize| {
+            let mut is_answer = |model: &usize| {
                 let of_model = users(depth - 1, Some(*model));
                 of_model.is_some_and(|users| answers(here, *model, &users))
             };
-            if !models.iter().any(&mut answers)
+            if !models.iter().any(&mut is_answer)
                 && users(depth - 1, None).is_some_and(|users| reach(&users, &models))
             {
                 self.nodes[called].feeds += 1;
