@@ -1064,6 +1064,12 @@ fn samples_that_the_loop_reads_by_a_function() {
     reads.computes(Share::Third).learned().check();
 }
 
+#[test]
+fn samples_that_the_loop_makes_in_c() {
+    let makes = loader("made_in_c", "torch").loads(50, 1, 0);
+    makes.computes(Share::Third).learned().check();
+}
+
 /// The step is so long that receiving the names takes little time beside it.
 #[test]
 fn samples_that_the_loop_reads_by_the_names_of_a_loader() {

@@ -19,8 +19,12 @@ const TENSORS: [&str; 5] = [
     "ArrayImpl",
     "EagerTensor",
 ];
+/// Modules that are no library: none, the program's own, and that of Python's own functions and types.
+const NO_LIBRARY: [&str; 3] = ["", "__main__", "builtins"];
 /// Depth to which a tensor is searched for: one in a list of tuples is found.
 const DEPTH: u32 = 3;
+/// Maximum number of a dict's values among which a tensor is searched for.
+const VALUES: usize = 8;
 
 /// Returns the indices (innermost first) of the frames whose calls bring something to their callers, which are
 /// functions of the program's own: from the innermost own function outwards, as long as each brings something to its
@@ -51,6 +55,28 @@ pub(super) fn gives(frames: &[Frame], memory: &Memory) -> impl Iterator<Item = u
     let gives = |(called, caller)| is_brought(called, caller, memory).unwrap_or(false);
     let indexed = frames.map(gives).enumerate();
     indexed.filter_map(|(called, gives)| gives.then_some(called))
+}
+
+/// Whether this call, the innermost, is in a function of a library that is written in C, gives it something and gets no
+/// tensor.
+pub(super) fn is_given_in_c(frame: &Frame, memory: &Memory) -> Result<bool, PythonError> {
+    if frame.code.library || frame.keeps(memory)? != Some(true) {
+        return Ok(false);
+    }
+    let Some((callee, arguments)) = frame.call_in_progress(memory)? else {
+        return Ok(false);
+    };
+    let module = memory.module_of(callee)?.unwrap_or_default();
+    let package = module.split('.').next().unwrap_or_default();
+    if NO_LIBRARY.contains(&package) || COMPUTE.iter().any(|it| it.trim_matches('/') == package) {
+        return Ok(false);
+    }
+    for object in std::iter::once(callee).chain(arguments) {
+        if holds_tensor(object, DEPTH, memory)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 pub(super) fn computes(frame: &Frame) -> bool {
@@ -86,13 +112,22 @@ pub(super) fn drops_result(frames: &[Frame], memory: &Memory) -> bool {
     })
 }
 
-/// Whether an object is a tensor or a dict, as batches are, or a list or tuple whose first item is or holds one.
+/// Whether an object is a tensor, a list or tuple whose first item is or holds one, or a dict of which one of the first
+/// values is or holds one.
 fn holds_tensor(object: usize, depth: u32, memory: &Memory) -> Result<bool, PythonError> {
     let name = memory.type_name(memory.type_of(object)?)?;
     let items = match name.as_str() {
         "list" => memory.word(object.wrapping_add(LIST_ITEMS))?,
         "tuple" => object.wrapping_add(memory.layout.tuple_items),
-        _ => return Ok(name == "dict" || TENSORS.contains(&name.as_str())),
+        "dict" if depth > 0 => {
+            for (_, value) in memory.items_of_dict(object)?.into_iter().take(VALUES) {
+                if holds_tensor(value, depth - 1, memory)? {
+                    return Ok(true);
+                }
+            }
+            return Ok(false);
+        }
+        _ => return Ok(TENSORS.contains(&name.as_str())),
     };
     if depth == 0 || memory.len(object)? == 0 {
         return Ok(false);

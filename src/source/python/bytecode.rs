@@ -1,5 +1,5 @@
-//! Which function an instruction calls (one written in C has no frame), whether the value that an instruction gives is
-//! used, and where the loops are.
+//! Which function an instruction calls (one written in C has no frame) and from which variables that and its arguments come,
+//! whether the value that an instruction gives is used, and where the loops are.
 //!
 //! Does not read processes. A callee that is not understood has no name: a wrong name would be worse.
 
@@ -19,11 +19,85 @@ pub(super) struct Operation {
     pub(super) end: usize,
 }
 
+/// A variable of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Variable {
+    Local(usize),
+    /// A name of the module.
+    Name(usize),
+}
+
+/// Where the callee and the arguments of a call come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CallSources {
+    /// The variable from whose value the callee is taken, by attributes and calls.
+    pub(super) callee: Variable,
+    pub(super) arguments: Vec<Variable>,
+}
+
 /// Returns the index of the name of the function that the instruction at `at` calls: an attribute, or a name of the
 /// module. `code` has units of two bytes, up to this instruction at least. `None` if it calls nothing, or if the callee
 /// has no such name.
 pub(super) fn name_of_callee(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<usize> {
     let steps = steps(opcodes, code, at)?;
+    let step = steps[callee(&steps)?];
+    match step.effect {
+        StackUse::Method => Some(step.argument),
+        StackUse::AttributeOrMethod | StackUse::GlobalOrCallee => {
+            let sure = step.argument & 1 == 1 || is_only(opcodes, &steps, step.end);
+            sure.then_some(step.argument >> 1)
+        }
+        StackUse::Name | StackUse::Global | StackUse::Attribute => {
+            is_only(opcodes, &steps, step.end).then_some(step.argument)
+        }
+        _ => None,
+    }
+}
+
+/// Returns where the callee and the arguments of the call at `at` come from. `None` if it calls nothing, or if the callee
+/// may come from several variables or from none.
+pub(super) fn sources(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<CallSources> {
+    let steps = steps(opcodes, code, at)?;
+    let mut index = callee(&steps)?;
+    loop {
+        let step = steps[index];
+        if !is_only(opcodes, &steps, step.end) {
+            return None;
+        }
+        let callee = match step.effect {
+            StackUse::Method | StackUse::AttributeOrMethod | StackUse::Attribute => {
+                index = pushes(&steps[..index])?;
+                continue;
+            }
+            StackUse::Call { .. } | StackUse::CallUnpacked { .. } => {
+                index = self::callee(&steps[..=index])?;
+                continue;
+            }
+            _ => *variables(step).last()?,
+        };
+        let arguments = steps[index + 1..].iter().copied();
+        return Some(CallSources {
+            callee,
+            arguments: arguments.flat_map(variables).collect(),
+        });
+    }
+}
+
+/// Returns the variables whose values an instruction pushes, the topmost last.
+pub(super) fn variables(step: Operation) -> Vec<Variable> {
+    let halves = [step.argument >> 4, step.argument & 15].map(Variable::Local);
+    match step.effect {
+        StackUse::Local => vec![Variable::Local(step.argument)],
+        StackUse::Locals => halves.to_vec(),
+        StackUse::StoreAndLocal => vec![halves[1]],
+        StackUse::Name | StackUse::Global => vec![Variable::Name(step.argument)],
+        StackUse::GlobalOrCallee => vec![Variable::Name(step.argument >> 1)],
+        _ => vec![],
+    }
+}
+
+/// Returns the index of the instruction that pushes what the last one calls.
+fn callee(steps: &[Operation]) -> Option<usize> {
     let (call, before) = steps.split_last()?;
     let mut above = match call.effect {
         StackUse::Call { above, .. } => call.argument.checked_add(above.into())?,
@@ -31,26 +105,24 @@ pub(super) fn name_of_callee(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> 
         StackUse::CallUnpacked { .. } => 1 + (call.argument & 1),
         _ => return None,
     };
-    for step in before.iter().rev() {
-        if above > 0 {
-            let (takes, gives) = taken_and_given(*step)?;
-            above = above.checked_sub(gives)?.checked_add(takes)?;
-            continue;
-        }
-        return match step.effect {
-            StackUse::Nothing | StackUse::Null | StackUse::BeforeCall => continue,
-            StackUse::Method => Some(step.argument),
-            StackUse::AttributeOrMethod | StackUse::GlobalOrCallee => {
-                let sure = step.argument & 1 == 1 || is_only(opcodes, before, step.end);
-                sure.then_some(step.argument >> 1)
-            }
-            StackUse::Name | StackUse::Global | StackUse::Attribute => {
-                is_only(opcodes, before, step.end).then_some(step.argument)
-            }
-            _ => None,
-        };
+    let mut end = before.len();
+    while above > 0 {
+        end = end.checked_sub(1)?;
+        let (takes, gives) = taken_and_given(before[end])?;
+        above = above.checked_sub(gives)?.checked_add(takes)?;
     }
-    None
+    pushes(&before[..end])
+}
+
+/// Returns the index of the last of these instructions that pushes more than a placeholder.
+fn pushes(steps: &[Operation]) -> Option<usize> {
+    let is_empty = |effect| {
+        matches!(
+            effect,
+            StackUse::Nothing | StackUse::Null | StackUse::BeforeCall
+        )
+    };
+    steps.iter().rposition(|step| !is_empty(step.effect))
 }
 
 /// Returns the instructions up to the one at `at`. `None` if none begins there.
@@ -98,12 +170,16 @@ pub(super) fn loops(opcodes: &Opcodes, code: &[[u8; 2]]) -> Option<Vec<Range<usi
 /// for a function written in Python, it points to the last of the units that follow the call. `None` if it is not
 /// known.
 pub(super) fn is_kept(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<bool> {
-    let mut next = 0;
+    let effect = |at| Some(opcodes.instructions[usize::from(code.get::<usize>(at)?[0])].effect);
+    let (mut begin, mut next) = (0, 0);
     while next <= at {
+        begin = next;
         next = end(opcodes, code, next)?;
     }
-    let [opcode, _] = *code.get(next)?;
-    let used = opcodes.instructions[usize::from(opcode)].effect;
+    if effect(begin)? == StackUse::BeforeCall {
+        next = end(opcodes, code, next)?;
+    }
+    let used = effect(next)?;
     (used != StackUse::Hidden).then_some(!matches!(used, StackUse::Drop | StackUse::Test))
 }
 
@@ -259,6 +335,49 @@ mod tests {
         assert_eq!(callee(&V3_14, &code), Some(7));
     }
 
+    /// `ids = tok.rows(paths[i]).encode(text, size=n); raw = zlib.decompress(ids); got = (tok or lib).read(raw)`
+    #[test]
+    fn a_callee_and_arguments_come_from_variables() {
+        for (opcodes, digits, [encode, decompress, read]) in [
+            (
+                &V3_11,
+                "970009007c01a00000000000000000000000000000000000000000007c027c0319000000000000000000a6010000ab010000000000000000a00100000000000000000000000000000000000000007c047c05ac02a6020000ab0200000000000000007d06740400000000000000000000a00300000000000000000000000000000000000000007c06a6010000ab0100000000000000007d077c0170017c00a00400000000000000000000000000000000000000007c07a6010000ab0100000000000000007d088c62",
+                [44, 70, 93],
+            ),
+            (
+                &V3_12,
+                "970009007c016a010000000000000000000000000000000000007c027c0319000000ab010000000000006a030000000000000000000000000000000000007c047c05ac01ab020000000000007d06740400000000000000006a070000000000000000000000000000000000007c06ab010000000000007d077c017801730201007c006a090000000000000000000000000000000000007c07ab010000000000007d088c50",
+                [34, 55, 76],
+            ),
+            (
+                &V3_13,
+                "95001e0055015201000000000000000000000000000000000000582305000000350100000000000052030000000000000000000000000000000000005845530139026e065b0400000000000000005207000000000000000000000000000000000000550635010000000000006e0755013d01280000000000000064020000200055005209000000000000000000000000000000000000550735010000000000006e084d510000",
+                [32, 50, 76],
+            ),
+            (
+                &V3_14,
+                "80001b005601500100000000000000000000000000000000000057232c1a000000000000000000003401000000000000500300000000000000000000000000000000000057455201370200000000000070065c040000000000000000500700000000000000000000000000000000000056063401000000000000700754013b012700000000000000670300001c001f00540050090000000000000000000000000000000000005607340100000000000070084b5a0000",
+                [36, 57, 84],
+            ),
+            (
+                &V3_15,
+                "80000000190055014f0100000000000000000000000000000000000056232a1a0000000000000000000032010000000000004f030000000000000000000000000000000000005645510135020000000000006f065b0400000000000000004f07000000000000000000000000000000000000550632010000000000006f07530139012500000000000000660300001a001d0053004f09000000000000000000000000000000000000550732010000000000006f084a5a0000",
+                [37, 58, 85],
+            ),
+        ] {
+            let code = from_digits(digits);
+            let sources = |at| sources(opcodes, &code, at);
+            let known = |callee, arguments: &[usize]| {
+                let arguments = arguments.iter().copied().map(Variable::Local).collect();
+                Some(CallSources { callee, arguments })
+            };
+            assert_eq!(sources(encode), known(Variable::Local(1), &[2, 3, 4, 5]));
+            assert_eq!(sources(decompress), known(Variable::Name(2), &[6]));
+            assert_eq!(sources(read), None);
+            assert_eq!(sources(0), None);
+        }
+    }
+
     /// `x = f(a)` and `f(a)`, `if f(a)` and `if not f(a)`, where the call is left for a function written in Python.
     #[test]
     fn what_a_call_gives_is_kept_or_dropped() {
@@ -284,9 +403,13 @@ mod tests {
             for drop in drops {
                 assert_eq!(kept(opcodes, code, *drop), Some(false), "{drop}");
             }
+            // In 3.11 a function written in C may run in the first half of its call.
             // The end, and an instruction of a debugger or of coverage.
             assert_eq!(is_kept(opcodes, &units(code), units(code).len() - 1), None);
         }
+        // In 3.11, a function written in C may run in the first half of its call.
+        let dropped = units(&[&v3_11[..], &[(1, 0, 0)]].concat());
+        assert_eq!(is_kept(&V3_11, &dropped, 7), Some(false));
         assert_eq!(kept(&V3_12, &v3_12, 254), None);
         assert_eq!(is_kept(&V3_12, &[], 0), None);
     }

@@ -62,6 +62,16 @@ impl Call {
         }
     }
 
+    /// Returns a call that stands for a function written in C, called by this instruction: it builds something for its caller.
+    pub(super) fn builds_in_c(instruction: usize) -> Self {
+        Self {
+            code: instruction,
+            builds: true,
+            innermost: Innermost::Works,
+            ..Self::default()
+        }
+    }
+
     /// Whether a library reads or transforms samples here.
     pub(super) fn makes_samples(&self) -> bool {
         self.meaning.reads || self.meaning.transform

@@ -16,7 +16,7 @@ const READS: f64 = 0.5;
 /// model.
 const RUNS_MODEL: f64 = 0.1;
 /// A place from which a call is made counts if at least one in this many of the call's stacks shows it.
-const ONE_OF: u32 = 50;
+pub(super) const ONE_OF: u32 = 50;
 /// Maximum number of places remembered from which one call is made.
 const PLACES: usize = 8;
 

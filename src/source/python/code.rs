@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::PythonError;
-use super::bytecode::{is_kept, loops, name_of_callee};
+use super::bytecode::{CallSources, is_kept, loops, name_of_callee, sources};
 use super::flow::{self, MethodUse, User};
 use super::layout::{BYTES, BytecodeLayout};
 use super::memory::{Memory, WORD};
@@ -117,13 +117,27 @@ impl Code {
         let Some(index) = name else {
             return Ok(None);
         };
+        memory.text(self.global(memory, index)?).map(Some)
+    }
+
+    /// Returns the address of the name of a global or attribute that it uses.
+    pub(super) fn global(&self, memory: &Memory, index: usize) -> Result<usize, PythonError> {
         let names = memory.word(self.at.wrapping_add(memory.layout.code.globals))?;
         if index >= memory.len(names)?.min(MAX_NAMES) {
-            return Ok(None);
+            return Err(memory.torn());
         }
         let item = memory.layout.tuple_items.wrapping_add(index * WORD);
-        let name = memory.word(names.wrapping_add(item))?;
-        memory.text(name).map(Some)
+        memory.word(names.wrapping_add(item))
+    }
+
+    /// Returns where the callee and the arguments of the call at this unit come from. `None` if that is not known.
+    pub(super) fn sources(
+        &self,
+        memory: &Memory,
+        unit: usize,
+    ) -> Result<Option<CallSources>, PythonError> {
+        let code = self.units(memory, unit, 0)?;
+        Ok(code.and_then(|code| sources(memory.layout.opcodes, &code, unit)))
     }
 
     /// Whether the value that the instruction at this unit gives is used. `None` if that is not known.

@@ -6,16 +6,9 @@
 
 use std::ops::Range;
 
-use super::bytecode::{Operation, is_kept, operations};
+use super::bytecode::{Operation, Variable, is_kept, operations, variables};
 use super::instruction::StackUse;
 use super::opcodes::Opcodes;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Variable {
-    Local(usize),
-    /// A name of the module.
-    Name(usize),
-}
 
 /// Instructions up to those that take their values into variables, or up to one that drops their value.
 #[derive(Debug, Clone, Default)]
@@ -93,11 +86,12 @@ fn assignments(operations: &[Operation], method: impl Fn(usize) -> MethodUse) ->
     while let Some(step) = steps.next() {
         let halves = [step.argument >> 4, step.argument & 15].map(Variable::Local);
         match step.effect {
-            StackUse::Local => now.uses.push(Variable::Local(step.argument)),
-            StackUse::Locals => now.uses.extend(halves),
+            StackUse::Local
+            | StackUse::Locals
+            | StackUse::Name
+            | StackUse::Global
+            | StackUse::GlobalOrCallee => now.uses.extend(variables(*step)),
             StackUse::ClearedLocal => comprehension.push((step.argument, 2)),
-            StackUse::Name | StackUse::Global => now.uses.push(Variable::Name(step.argument)),
-            StackUse::GlobalOrCallee => now.uses.push(Variable::Name(step.argument >> 1)),
             StackUse::Method | StackUse::AttributeOrMethod => {
                 let is_method = step.effect == StackUse::Method;
                 let called = method(step.argument >> usize::from(!is_method));

@@ -1,8 +1,10 @@
 //! One call in progress: what it runs, and the objects that it holds. Does not know the other calls of its thread.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::PythonError;
+use super::bytecode::Variable;
 use super::call::{Call, Innermost};
 use super::code::{Code, UNIT};
 use super::layout::BytecodeLayout;
@@ -40,6 +42,38 @@ impl Frame {
     pub(super) fn keeps(&self, memory: &Memory) -> Result<Option<bool>, PythonError> {
         let unit = self.unit(memory)?;
         unit.map_or(Ok(None), |unit| self.code.keeps(memory, unit))
+    }
+
+    /// Returns the object from which it takes the function that it is calling, by attributes and calls, and the objects that
+    /// the arguments come from. `None` if they are not known.
+    pub(super) fn call_in_progress(
+        &self,
+        memory: &Memory,
+    ) -> Result<Option<(usize, Vec<usize>)>, PythonError> {
+        let unit = self.unit(memory)?;
+        let sources = unit
+            .map(|unit| self.code.sources(memory, unit))
+            .transpose()?;
+        let Some(sources) = sources.flatten() else {
+            return Ok(None);
+        };
+        // The dict may be replaced while it is read.
+        let globals = OnceCell::new();
+        let value = |variable| match variable {
+            Variable::Local(index) if index < self.code.locals => {
+                let local = self.locals.wrapping_add(index * WORD);
+                memory.word(local).ok().and_then(untagged)
+            }
+            Variable::Local(_) => None,
+            Variable::Name(index) => {
+                let name = self.code.global(memory, index).ok()?;
+                let items = || memory.items_of_dict(self.globals).unwrap_or_default();
+                let mut items = globals.get_or_init(items).iter();
+                items.find(|(key, _)| *key == name).map(|(_, value)| *value)
+            }
+        };
+        let arguments = sources.arguments.into_iter().filter_map(value).collect();
+        Ok(value(sources.callee).map(|callee| (callee, arguments)))
     }
 
     /// Returns the objects of its positional arguments; for one that was assigned to, the present object.

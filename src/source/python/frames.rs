@@ -36,6 +36,9 @@ pub(super) struct Walked {
     pub(super) takes: bool,
     /// The frames that give their callers something ([`super::brings::gives`]), once that was looked up.
     pub(super) gives: OnceCell<Vec<usize>>,
+    /// Whether the innermost is given something by a function written in C ([`super::brings::is_given_in_c`]), once that was
+    /// looked up.
+    pub(super) gives_in_c: OnceCell<bool>,
 }
 
 /// Walks the main thread's frames.

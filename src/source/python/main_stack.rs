@@ -4,8 +4,7 @@
 
 use std::cell::OnceCell;
 
-use super::brings::{brings, computes, drops_result, gives};
-use super::call::{Call, Innermost};
+use super::call::Call;
 use super::frame::Frame;
 use super::frames::Walked;
 use super::iterator;
@@ -116,7 +115,7 @@ fn joins(frame: &Frame) -> bool {
 
 /// Whether a frame shows by its name what a thread waits for. A command that the thread runs to its end does not feed it, so
 /// the wait for its output is known, too.
-fn is_known(frame: &Frame) -> bool {
+pub(super) fn is_known(frame: &Frame) -> bool {
     let meaning = frame.code.meaning;
     meaning.hands_over
         || meaning.loader.is_some()
@@ -166,6 +165,7 @@ impl Stacks {
             device,
             takes,
             gives: OnceCell::new(),
+            gives_in_c: OnceCell::new(),
         };
         let stack = self.main_stack(&walked, context);
         self.last = Some(walked);
@@ -262,80 +262,6 @@ impl Stacks {
             layer: frames.iter().any(|frame| frame.code.meaning.layer),
             queue: self.queues.seen(),
         }
-    }
-
-    /// Whether a thread that trains reads something that may be a batch, although no name shows that. False if the thread has
-    /// a loader of its own or a queue: what it reads may then be anything.
-    fn may_bring(&self, walked: &Walked, context: ThreadContext) -> bool {
-        matches!(context.asleep, AsleepIn::Receiving | AsleepIn::Reading)
-            && self.is_unnamed_work(walked)
-            && !context.reads
-            && !self.queues.has_any()
-    }
-
-    /// Whether a thread that trains is at work without the framework, so that it cannot be computing on a batch. On an
-    /// accelerator, any instruction of the program's own may wait for a computation.
-    fn may_build(&self, walked: &Walked, context: ThreadContext) -> bool {
-        let waits_for_device = match context.asleep {
-            AsleepIn::Lock => return false,
-            AsleepIn::Other => context.accelerated,
-            AsleepIn::Receiving | AsleepIn::Reading | AsleepIn::Sleeping => false,
-        };
-        let own = walked
-            .frames
-            .first()
-            .is_none_or(|frame| !frame.code.library);
-        self.is_unnamed_work(walked) && !(own && waits_for_device)
-    }
-
-    /// Whether a thread that trains does something of which no name says what it is.
-    fn is_unnamed_work(&self, walked: &Walked) -> bool {
-        let means = |frame: &Frame| {
-            let meaning = frame.code.meaning;
-            meaning.hands_over || meaning.loader.is_some() || meaning.not_data.is_some()
-        };
-        self.sites.trains() && walked.device.is_none() && !walked.frames.iter().any(means)
-    }
-
-    /// Returns the functions of a stack, outermost first, with what the search for the training loop must know of each.
-    fn calls(&self, walked: &Walked, context: ThreadContext, takes: Option<usize>) -> Vec<Call> {
-        let frames = &walked.frames;
-        let without_frame = match context.asleep {
-            _ if frames.iter().any(is_known) => None,
-            AsleepIn::Receiving => Some(Call::receives()),
-            _ => walked.takes.then(Call::takes_in_c),
-        };
-        let stack = frames.iter().rev().map(Frame::call);
-        let mut stack: Vec<Call> = stack.chain(without_frame).collect();
-        if let Some(takes) = takes {
-            stack[frames.len() - 1 - takes].takes = true;
-        }
-        let memory = self.memory;
-        if drops_result(frames, &memory) {
-            for call in &mut stack {
-                call.meaning.hands_over = false;
-            }
-        }
-        if !stack.iter().any(|call| call.takes) && self.may_bring(walked, context) {
-            for called in brings(frames, &memory) {
-                stack[frames.len() - 1 - called].brings = true;
-            }
-        }
-        let builds = self.may_build(walked, context);
-        if let Some(innermost) = frames.first() {
-            stack[frames.len() - 1].innermost = match walked.device {
-                None if builds => Innermost::Works,
-                None if !computes(innermost) => Innermost::MayWait,
-                _ => Innermost::Computes,
-            };
-        }
-        if builds {
-            let gives = || gives(frames, &memory).collect();
-            for called in walked.gives.get_or_init(gives) {
-                stack[frames.len() - 1 - called].builds = true;
-            }
-        }
-        stack
     }
 
     /// Returns what a thread with this stack may be doing for a batch. `requests`: it requests one.

@@ -864,6 +864,9 @@ mod tests {
             learned(&["mtc", "mtch"], &steps, Some([2, 3])),
             [Unknown; 4]
         );
+        // A stack that is seen seldom may mix two moments.
+        let many: Vec<&str> = ["mtsh"; 60].into_iter().chain(["mtsb"]).collect();
+        assert_eq!(learned(&["mtc"], &many, Some([2, 3]))[0], Unknown);
         // What the loop does besides may be neither, unless another function shows where it asks.
         assert_eq!(
             learned(&["mtc", "mtV"], &steps, Some([2, 3])),

@@ -4,7 +4,7 @@
 
 use super::{ALSO_HANDS_OVER, Sites};
 use crate::source::python::call::{Call, Innermost};
-use crate::source::python::call_node::{CallNode, OF_EACH};
+use crate::source::python::call_node::{CallNode, OF_EACH, ONE_OF};
 use crate::source::python::flow::User;
 
 /// Whether the call at `here` may give the answer to what the call of a model at `model` gave, which `users` may use: it
@@ -109,7 +109,8 @@ impl Sites {
     ) {
         for (depth, pair) in path.windows(2).enumerate().skip(1) {
             let (caller, called) = (pair[0], pair[1]);
-            if !stack[depth].builds || self.nodes[called].computes() {
+            let is_rare = self.nodes[called].stacks < self.nodes[caller].stacks / ONE_OF;
+            if !stack[depth].builds || self.nodes[called].computes() || is_rare {
                 continue;
             }
             let only_computes =

@@ -1,0 +1,47 @@
+"""The loop makes each batch's samples by functions that are written in C and called in the loop itself: one of a module and a
+method of an object."""
+
+import hashlib
+import time
+
+import numpy
+import torch
+
+from training import ENDLESS, Load, Model, Truth, arguments
+
+PAIRS = 2
+
+
+def per_second(work, amount):
+    """Takes the fastest of a few, in CPU time, as other load slows some of them down."""
+    times = []
+    for _ in range(5):
+        begin = time.thread_time()
+        work(amount)
+        times.append(time.thread_time() - begin)
+    return amount / min(times)
+
+
+def main():
+    given = arguments()
+    model, truth, load = Model(given.step), Truth(given), Load(given, parts=2 * PAIRS)
+    generator = numpy.random.default_rng(0)
+    rounds_per_second = per_second(lambda rounds: hashlib.pbkdf2_hmac("sha256", b"", b"", rounds), 20_000)
+    bytes_per_second = per_second(generator.bytes, 10_000_000)
+    truth.waits()
+    for number in range(ENDLESS):
+        seconds = load.seconds()
+        rounds, length = int(seconds * rounds_per_second) + 1, int(seconds * bytes_per_second) + 32
+        samples = []
+        for _ in range(PAIRS):
+            hashed = hashlib.pbkdf2_hmac("sha256", str(number).encode(), b"", rounds)
+            drawn = generator.bytes(length)[:32]
+            samples += [torch.tensor(list(sample), dtype=torch.float32) for sample in (hashed, drawn)]
+        batch = torch.stack(samples)
+        truth.steps()
+        model.train_for_a_while(batch)
+        truth.waits()
+
+
+if __name__ == "__main__":
+    main()
