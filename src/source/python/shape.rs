@@ -40,7 +40,7 @@ pub(super) enum Shape {
     DataLoader,
     /// Threads use it to hand objects over.
     Queue,
-    /// `None` and the like: one object is used everywhere.
+    /// `None` and the like: one object is used everywhere. Or a number whose memory the next one soon gets.
     Shared,
     Other,
 }
@@ -62,7 +62,8 @@ impl Shape {
             "method" | "builtin_function_or_method" => Self::Holds(24),
             // A thread that waits for a condition puts a lock into a deque.
             "NoneType" | "bool" | "type" | "str" | "function" | "module" | "lock"
-            | "_thread.lock" | "RLock" | "_thread.RLock" => Self::Shared,
+            | "_thread.lock" | "RLock" | "_thread.RLock" | "float" => Self::Shared,
+            name if is_numpy_number(name) => Self::Shared,
             // Large, and never on the way to a batch.
             "Tensor" | "Parameter" => Self::Other,
             name if is_iterator(name) => Self::Iterator,
@@ -81,6 +82,12 @@ impl Shape {
             Self::Instance | Self::Iterator | Self::DataLoader | Self::Queue
         )
     }
+}
+
+fn is_numpy_number(type_name: &str) -> bool {
+    let scalar = type_name.strip_prefix("numpy.");
+    let numbers = ["float", "int", "uint", "bool"];
+    scalar.is_some_and(|scalar| numbers.iter().any(|number| scalar.starts_with(number)))
 }
 
 /// The shapes of the types seen so far, by address.
@@ -177,6 +184,17 @@ mod tests {
     use super::super::layout::Layout;
     use super::*;
     use crate::units::Pid;
+
+    /// A deque of results is no queue of batches, although the main thread may hold another number at an address of one.
+    #[test]
+    fn a_number_is_no_evidence_of_a_batch() {
+        for name in ["float", "numpy.float32", "numpy.int64", "numpy.bool", "str"] {
+            assert_eq!(Shape::of(name, false), Shape::Shared, "{name}");
+        }
+        for name in ["numpy.ndarray", "dict", "bytes", "int"] {
+            assert_eq!(Shape::of(name, false), Shape::Other, "{name}");
+        }
+    }
 
     #[test]
     fn a_generator_is_suspended_before_it_starts_and_between_items() {
