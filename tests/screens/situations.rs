@@ -490,6 +490,19 @@ fn a_question_about_a_launched_command() {
 }
 
 #[test]
+fn a_replayed_list_of_jobs_offers_no_choice() {
+    let mut scene = nothing();
+    scene.attach = Attach::Picker(vec![
+        candidate(7, "python train.py", 4),
+        candidate(8, "python other.py", 4),
+    ]);
+    scene.state.replay = Some(ReplayPosition::default());
+    let screen = screen(&scene, 80, 24);
+    find(&screen, "2 jobs, none chosen yet");
+    assert!(!screen.backend().to_string().contains("choose"));
+}
+
+#[test]
 fn the_question_is_shown_while_the_help_is_open() {
     let mut scene = support::scene::launched(support::scene::starved(), 3);
     scene.launched.as_mut().expect("launched").asked = true;
