@@ -490,6 +490,26 @@ fn a_question_about_a_launched_command() {
 }
 
 #[test]
+fn the_question_shows_keys_that_have_another_action_elsewhere() {
+    let mut scene = support::scene::launched(support::scene::starved(), 3);
+    scene.launched.as_mut().expect("launched").asked = true;
+    let text = "[keys]\nsave = [\"e\"]\ntree = [\"d\"]\nquit = [\"q\", \"esc\"]\n";
+    let path = std::path::Path::new("my.toml");
+    let (overrides, environment) = (Overrides::default(), Environment::default());
+    let config = Config::from_text(path, text, &overrides, &environment);
+    scene.config = config.expect("right");
+    let screen = screen(&scene, 80, 24);
+    for line in ["e     stop it", "d     leave it", "esc   keep watching"] {
+        find(&screen, line);
+    }
+    find(&screen, "e stop it  d detach  esc cancel");
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "quit: e stop it d detach esc cancel"
+    );
+}
+
+#[test]
 fn a_replayed_list_of_jobs_offers_no_choice() {
     let mut scene = nothing();
     scene.attach = Attach::Picker(vec![
