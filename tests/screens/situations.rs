@@ -78,6 +78,24 @@ fn no_lines_are_empty_where_the_network_is_the_cause_and_nothing_is_read() {
 }
 
 #[test]
+fn no_line_stays_blank_below_a_verdict_on_a_low_screen() {
+    let mut long = starved();
+    let verdict = long.verdict.as_mut().expect("starved");
+    verdict.evidence.clear();
+    let advice = verdict.advice[0].repeat(3);
+    verdict.advice.push(advice);
+    for scene in [starved(), long] {
+        for (width, height) in
+            (40..100).flat_map(|width| (10..18).map(move |height| (width, height)))
+        {
+            let text = text(&scene, width, height);
+            let blank = |line: &&str| line.trim_matches(['"', ' ']).is_empty();
+            assert_eq!(text.lines().filter(blank).count(), 0, "{text}");
+        }
+    }
+}
+
+#[test]
 fn eight_gpus_have_no_more_lines_than_they_fill() {
     has_no_empty_lines(&compute_bound());
 }
