@@ -325,6 +325,14 @@ fn a_recording_that_is_damaged_at_its_start_says_so() {
         "{compared}"
     );
     assert!(!compared.contains("--from"), "{compared}");
+    // Damaged later, the samples before are shown, and nothing of the same group after them.
+    let mut bytes = fs::read(recording()).expect("it was made");
+    let middle = bytes.len() / 2;
+    bytes[middle..][..8].fill(0xff);
+    fs::write(path, bytes).expect("the folder is ours");
+    let shown = pipetop(&["replay", file, "--once"]);
+    let notes = String::from_utf8_lossy(&shown.stderr);
+    assert!(notes.contains("; showing what can be read\n"), "{notes}");
 }
 
 #[test]
