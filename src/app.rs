@@ -216,7 +216,7 @@ impl App {
                 let noticed = self.state.notice.take().is_some();
                 let effects = match self.typed(&key).or_else(|| self.interrupted(&key)) {
                     Some(effects) => effects,
-                    None => match self.config.keys.action(&key) {
+                    None => match self.action_of(&key) {
                         Some(action) => self.act(action),
                         None => self.after_esc(key),
                     },

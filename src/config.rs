@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub use columns::Column;
 pub use file::{ALL_OPTIONS, Ascii, ConfigError, INTERVALS, gpu_name};
-pub use keymap::{Keymap, esc_and_key};
+pub use keymap::{KeyPress, Keymap, esc_and_key};
 pub use theme::{Role, Theme, ThemeName};
 
 use crate::folders;

@@ -260,7 +260,7 @@ pub fn observe_again(
         Ok(())
     });
     if let Some(failure) = failure {
-        write_error(format_args!("note: {failure}; showing the rest"));
+        write_error(format_args!("note: {failure}; showing what can be read"));
     }
     all_written(written)?;
     Ok(observer.kind())

@@ -28,15 +28,19 @@ static FAILED: OnceLock<Hinted> = OnceLock::new();
 /// Returns an error if the file cannot be written to or the filter cannot be parsed.
 pub(crate) fn start(path: &Path, filter: Option<&str>) -> Result<(), Hinted> {
     let filter = filter.filter(|filter| !filter.is_empty()).unwrap_or(LEVEL);
-    let cannot = format!("cannot read {VARIABLE}={filter}");
-    let hint = "name a level: error, warn, info, debug or trace";
-    let levels: Targets = filter.parse().explain(&cannot, hint)?;
+    let wrong = || {
+        Hinted::new(
+            format!("{VARIABLE}={filter} is not a level"),
+            "the levels are off, error, warn, info, debug and trace; `info,pipetop::source=trace` also sets that of a module",
+        )
+    };
+    let levels: Targets = filter.parse().map_err(|_| wrong())?;
     // The parser takes a word that is not a level for the name of a module, so a misspelt level would log nothing.
     let known = |word: &str| {
         word.contains('=') || word.starts_with("pipetop") || word.parse::<LevelFilter>().is_ok()
     };
     if !filter.split(',').all(|word| known(word.trim())) {
-        return Err(Hinted::new(cannot, hint));
+        return Err(wrong());
     }
     let file = open(path).explain(
         format_args!("cannot write to {}", path.display()),
@@ -118,8 +122,15 @@ mod tests {
         let path = folder.path().join("log");
         for filter in ["pipetop=loud", "foo", "info,foo"] {
             let error = start(&path, Some(filter)).unwrap_err();
-            let named = format!("PIPETOP_LOG={filter}");
-            assert!(error.message.contains(&named), "{error}");
+            assert_eq!(
+                error.message,
+                format!("PIPETOP_LOG={filter} is not a level")
+            );
+            assert!(
+                error
+                    .hint
+                    .contains("off, error, warn, info, debug and trace")
+            );
         }
         assert!(!path.exists());
     }

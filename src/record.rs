@@ -69,11 +69,13 @@ impl Recorder {
             let written = taken.iter().try_for_each(|sample| writer.write(&sample));
             let written = written.and_then(|()| writer.finish());
             if let Err(error) = written {
-                let gap = Gap::new(
-                    SOURCE,
-                    format!("recording stopped: {error}"),
-                    "what is in the file can be replayed",
-                );
+                let hint = match error.kind() {
+                    std::io::ErrorKind::NotFound => {
+                        "record anew, and leave the file alone until pipetop ends"
+                    }
+                    _ => "what is in the file can be replayed",
+                };
+                let gap = Gap::new(SOURCE, format!("recording stopped: {error}"), hint);
                 *lock(&failed) = Some(gap);
             }
             // The receiver is gone if nobody waits any more.

@@ -160,16 +160,23 @@ pub(crate) fn exists(places: &PathArgs) -> Result<(), Hinted> {
         .flatten()
         .map(|entry| entry.file_name())
         .peekable();
+    let here = places.proc_root == Path::new("/proc");
+    if here && listed.peek().is_none() {
+        return Err(Hinted::new(
+            "/proc is empty: no procfs is mounted there",
+            "mount one with `mount -t proc proc /proc`, or name another with --proc-root",
+        ));
+    }
     let of_proc =
         |name: OsString| name == "self" || name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
-    // An empty folder stands for a machine without processes.
+    // Any other empty folder stands for a machine without processes.
     if listed.peek().is_some() && !listed.any(of_proc) {
         return Err(Hinted::new(
             format!("{proc} is not a proc filesystem"),
             NO_PROC,
         ));
     }
-    if places.proc_root == Path::new("/proc") && !numbers_as_here(&places.proc_root) {
+    if here && !numbers_as_here(&places.proc_root) {
         return Err(Hinted::new(
             "/proc belongs to another PID namespace: PIDs differ there",
             "enter the namespace with its own /proc, as `unshare --pid --fork --mount-proc` does",

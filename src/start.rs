@@ -36,10 +36,16 @@ const RULES: &str = include_str!("../contrib/pipetop.rules.yml");
 /// Dashboard for Grafana.
 const DASHBOARD: &str = include_str!("../contrib/pipetop.dashboard.json");
 
+fn no_output() -> ExitCode {
+    let hint = "redirect it to a file; `>/dev/null` discards what is printed";
+    print_error(&Hinted::new("standard output is closed", hint), 1)
+}
+
 /// Parses, runs, and turns the outcome into an exit code.
 pub(crate) fn main(stdout_is_closed: bool) -> ExitCode {
     let args = match cli::parse(std::env::args_os()) {
         Ok(args) => args,
+        Err(Stop::Show(_)) if stdout_is_closed => return no_output(),
         Err(Stop::Show(text)) => {
             let printed = print(text);
             return printed.unwrap_or_else(|error| print_error(&error, 1));
@@ -48,8 +54,7 @@ pub(crate) fn main(stdout_is_closed: bool) -> ExitCode {
     };
     let hidden = args.command.as_ref().is_some_and(Command::is_hidden);
     if stdout_is_closed && !hidden {
-        let hint = "redirect it to a file; `>/dev/null` discards what is printed";
-        return print_error(&Hinted::new("standard output is closed", hint), 1);
+        return no_output();
     }
     let code = run(args).unwrap_or_else(|error| print_error(&error, 1));
     if let Some(incomplete) = logging::failure() {

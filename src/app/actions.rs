@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use crossterm::event::KeyEvent;
+
 use super::figures::figures_of;
 use super::{App, Effect, LaunchedCommand, PastSamples};
 use crate::action::Action;
@@ -40,6 +42,15 @@ impl App {
             Mode::Replay
         } else {
             Mode::Live
+        }
+    }
+
+    /// Returns the action of a key in the current mode.
+    pub(super) fn action_of(&self, key: &KeyEvent) -> Option<Action> {
+        let keys = &self.config.keys;
+        match self.mode() {
+            Mode::Question => keys.answer(key),
+            Mode::Replay | Mode::Live => keys.action(key),
         }
     }
 
@@ -305,9 +316,26 @@ impl App {
 
 #[cfg(test)]
 mod tests {
+    use crossterm::event::{Event as Input, KeyCode};
+
+    use super::super::Event;
     use super::*;
-    use crate::config::Config;
+    use crate::config::{Config, Environment, Overrides};
     use crate::launch::LogStorage;
+
+    #[test]
+    fn a_key_with_another_action_answers_the_question() {
+        let text = "[keys]\nsave = [\"e\"]";
+        let path = std::path::Path::new("my.toml");
+        let config = Config::from_text(path, text, &Overrides::default(), &Environment::default());
+        let launched = LaunchedCommand::new("python train.py".to_owned(), LogStorage::Memory);
+        let mut app = App::new(config.unwrap(), String::new()).launched(launched);
+        let press =
+            |app: &mut App, key| app.update(Event::Input(Input::Key(KeyCode::Char(key).into())));
+        assert_eq!(press(&mut app, 'e'), [Effect::Save]);
+        press(&mut app, 'q');
+        assert_eq!(press(&mut app, 'e'), [Effect::Draw, Effect::EndCommand]);
+    }
 
     #[test]
     fn an_open_question_accepts_only_its_answers() {

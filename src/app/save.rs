@@ -28,6 +28,13 @@ pub(super) struct Saved {
     report: String,
 }
 
+#[cfg(test)]
+impl Saved {
+    pub(super) fn report(&self) -> &str {
+        &self.report
+    }
+}
+
 impl App {
     /// Renders the screen at this size, and the report on what it shows.
     pub(super) fn saved(&self, width: u16, height: u16) -> io::Result<Saved> {
@@ -42,11 +49,12 @@ impl App {
             Terminal::new(TestBackend::new(width, height)).map_err(io::Error::other)?;
         let drawn = terminal.draw(|frame| ui::draw(&view, frame));
         let drawn = drawn.map_err(io::Error::other)?;
-        let state = self.shown();
-        let report = state.report().unwrap_or_else(|| {
-            let model = &state.model;
-            Report::new(model, &assess(None, &model.progress(), &[]))
-        });
+        // The verdict may be the one from the list of jobs.
+        let (shown, model) = (self.shown(), &self.shown().model);
+        let report = match view.verdict.or(shown.verdict()) {
+            Some(verdict) => Report::new(model, verdict),
+            None => Report::new(model, &assess(None, &model.progress(), &[])),
+        };
         Ok(Saved {
             picture: picture::svg(drawn.buffer, &self.config.theme),
             report: output::markdown(&report),

@@ -676,6 +676,8 @@ fn a_job_opens_with_the_verdict_that_the_list_has_on_it() {
         let listed = text.contains("from the list of jobs");
         assert_eq!(listed, at < 23, "{at}: {text}");
         assert_eq!(app.kind(), Some(Kind::DataBound));
+        let saved = app.saved(120, 40).unwrap();
+        assert!(saved.report().contains("DATA-BOUND"), "{at}: {saved:?}");
     }
     // A job that follows it does not inherit its verdict.
     app.engine.restart();

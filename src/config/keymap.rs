@@ -148,10 +148,16 @@ pub(super) struct Clash {
     pub(super) message: String,
 }
 
+/// The answers to the question on quitting.
+const ANSWERS: [Action; 3] = [Action::EndCommand, Action::Detach, Action::Cancel];
+
 /// The keys of all actions.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Keymap {
     keys: BTreeMap<Action, Vec<KeyPress>>,
+    /// A key for each answer that has none of its own, for another action has it. It counts only while the question is
+    /// open.
+    spare: BTreeMap<Action, KeyPress>,
 }
 
 impl Keymap {
@@ -189,13 +195,13 @@ impl Keymap {
             keys.insert(action, own);
         }
         let taken: Vec<KeyPress> = keys.values().flatten().copied().collect();
+        let mut usual = BTreeMap::new();
         for (action, list) in default.unwrap_or_default() {
-            keys.entry(action.into_inner()).or_insert_with(|| {
-                list.into_iter()
-                    .map(Spanned::into_inner)
-                    .filter(|key| !taken.contains(key))
-                    .collect()
-            });
+            let list: Vec<_> = list.into_iter().map(Spanned::into_inner).collect();
+            let free = list.iter().filter(|key| !taken.contains(key)).copied();
+            let action = action.into_inner();
+            keys.entry(action).or_insert_with(|| free.collect());
+            usual.insert(action, list);
         }
         if keys.get(&Action::Quit).is_none_or(Vec::is_empty) {
             return Err(Clash {
@@ -203,7 +209,8 @@ impl Keymap {
                 message: "`quit` has no key".to_owned(),
             });
         }
-        Ok(Self { keys })
+        let spare = spare(&keys, &usual);
+        Ok(Self { keys, spare })
     }
 
     /// Returns the action of this key; `None` for a release or an unbound key.
@@ -218,8 +225,50 @@ impl Keymap {
             .map(|(action, _)| *action)
     }
 
+    /// Returns the action of this key while the question on quitting is open.
+    pub fn answer(&self, event: &KeyEvent) -> Option<Action> {
+        let pressed = KeyPress::new(event.code, event.modifiers);
+        let mut spare = self.spare.iter();
+        match spare.find(|(_, key)| **key == pressed) {
+            Some((action, _)) if event.kind != KeyEventKind::Release => Some(*action),
+            _ => self.action(event),
+        }
+    }
+
     /// Returns the keys of an action; the first one is shown.
     pub fn keys(&self, action: Action) -> &[KeyPress] {
         self.keys.get(&action).map_or(&[], Vec::as_slice)
     }
+
+    /// Returns the key that is shown for an action while the question on quitting is open: each answer has one.
+    pub fn answer_key(&self, action: Action) -> Option<KeyPress> {
+        let own = self.keys(action).first();
+        own.or_else(|| self.spare.get(&action)).copied()
+    }
+}
+
+/// Returns a key for each answer without one: its usual key, or else the first letter that is not another answer's.
+fn spare(
+    keys: &BTreeMap<Action, Vec<KeyPress>>,
+    usual: &BTreeMap<Action, Vec<KeyPress>>,
+) -> BTreeMap<Action, KeyPress> {
+    let of = |map: &BTreeMap<Action, Vec<KeyPress>>, action| -> Vec<KeyPress> {
+        map.get(&action).cloned().unwrap_or_default()
+    };
+    let mut taken: Vec<_> = ANSWERS
+        .iter()
+        .flat_map(|action| of(keys, *action))
+        .collect();
+    let mut spare = BTreeMap::new();
+    for action in ANSWERS {
+        let letters = ('a'..='z').map(|key| KeyPress::new(KeyCode::Char(key), KeyModifiers::NONE));
+        let mut all = of(usual, action).into_iter().chain(letters);
+        if of(keys, action).is_empty()
+            && let Some(key) = all.find(|key| !taken.contains(key))
+        {
+            taken.push(key);
+            spare.insert(action, key);
+        }
+    }
+    spare
 }

@@ -239,6 +239,40 @@ fn quitting_always_has_a_key() {
 }
 
 #[test]
+fn each_answer_to_the_question_on_quitting_has_a_key() {
+    use Action::{Cancel, Detach, EndCommand};
+    for (text, shown) in [
+        ("", ["e", "d", "esc"]),
+        (
+            "[keys]\nsave = [\"e\"]\ntree = [\"d\"]\nquit = [\"esc\"]",
+            ["e", "d", "esc"],
+        ),
+        (
+            "[keys]\nend-command = []\ndetach = [\"x\"]\ncancel = []",
+            ["e", "x", "esc"],
+        ),
+        (
+            "[keys]\nend-command = [\"d\"]\ncancel = [\"a\", \"e\"]",
+            ["d", "b", "a"],
+        ),
+    ] {
+        let keys = from(text).expect("right").keys;
+        for (action, shown) in [EndCommand, Detach, Cancel].into_iter().zip(shown) {
+            let key = keys.answer_key(action).expect("a key").to_string();
+            assert_eq!(key, shown, "{action:?}: {text}");
+            let code = match shown.chars().next() {
+                Some(letter) if shown.len() == 1 => KeyCode::Char(letter),
+                _ => KeyCode::Esc,
+            };
+            assert_eq!(keys.answer(&code.into()), Some(action), "{text}");
+        }
+    }
+    let keys = from("[keys]\nsave = [\"e\"]").expect("right").keys;
+    let e = KeyCode::Char('e').into();
+    assert_eq!(keys.action(&e), Some(Action::Save));
+}
+
+#[test]
 fn columns_are_chosen_each_once() {
     let columns = from("columns = [\"in\", \"load\"]").expect("right").columns;
     assert_eq!(columns, [Column::In, Column::Load]);

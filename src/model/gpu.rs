@@ -90,7 +90,7 @@ impl GpuSums {
         let grown = before.energy_joules.zip(gpu.energy_joules);
         let used = grown.map(|(older, newer)| newer - older);
         let read_at = before.energy_read_at.zip(gpu.energy_read_at);
-        let apart = read_at.map_or(seconds, |(older, newer)| newer.seconds_since(&older));
+        let apart = read_at.map_or(0.0, |(older, newer)| newer.seconds_since(&older));
         let used = used.filter(|used| *used >= 0.0 && apart > 0.0);
         self.energy.add(used, apart);
         self.seconds += seconds;

@@ -97,7 +97,7 @@ fn the_text_names_the_jobs_to_choose_from_and_no_gap_twice() {
         text(&report),
         "no job is watched\n\
          not seen  nvml: absent\nnot seen  psi: absent\n\
-         pipetop 48213   1 rank, 4 workers: train.py\n"
+         pid 48213   1 rank, 4 workers: train.py\n"
     );
 }
 
@@ -152,7 +152,7 @@ fn a_line_has_waits_and_steps_of_the_window_and_else_the_figures_of_its_interval
     none.candidates = [7, 9].map(candidate).to_vec();
     assert_eq!(
         line(&none, SECOND),
-        "0 s  several training jobs; choose one: pipetop 7 or 9"
+        "0 s  several training jobs, none chosen (pipetop PID): 7, 9"
     );
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn text(report: &Report) -> String {
         let ranks = counted(job.ranks, "rank");
         let workers = counted(job.workers, "worker");
         let who = format!("  {ranks}, {workers}: {}", format::command(&job.command));
-        lines.push(entry(&format!("pipetop {}", job.pid), &who));
+        lines.push(entry(&format!("pid {}", job.pid), &who));
     }
     lines.push(String::new());
     lines.join("\n")

@@ -351,6 +351,7 @@ fn a_recording_that_another_program_removes_or_cuts_off_is_a_gap() {
         recorder.take(&training(1.0));
         let gap = recorder.finish().expect("it says so");
         assert!(gap.reason.contains("removed or cut off"), "{}", gap.reason);
+        assert!(!gap.hint.contains("can be replayed"), "{}", gap.hint);
     }
 }
 

@@ -131,7 +131,8 @@ impl Writer {
         let file = self.file.metadata()?;
         let gone = file.nlink() == 0 && !self.options.path.exists();
         if gone || file.len() < self.length {
-            return Err(io::Error::other("the file was removed or cut off"));
+            let why = "the file was removed or cut off";
+            return Err(io::Error::new(io::ErrorKind::NotFound, why));
         }
         Ok(())
     }

@@ -42,7 +42,8 @@ pub struct GpuSample {
     pub power_limit_watts: Option<f64>,
     /// Energy since the driver was loaded, in joules.
     pub energy_joules: Option<f64>,
-    /// When that was read, which is seldom. `None` in older recordings, where it was read for each sample.
+    /// When that was read, which is seldom. `None` in older recordings: there, a counter that has not grown may be one
+    /// that was not read again.
     pub energy_read_at: Option<Moment>,
     pub temperature_c: Option<f64>,
     pub mem_temperature_c: Option<f64>,

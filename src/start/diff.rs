@@ -42,13 +42,20 @@ pub(super) fn run(args: &DiffArgs) -> Result<ExitCode, Hinted> {
     }
 }
 
-/// Reads a whole recording, or a report.
+/// Reads a whole recording, or a report, and checks that it is of a job.
 fn side(path: &Path) -> Result<Side, Hinted> {
     let file = printable(&path.display().to_string());
+    let compared = |report: &Report, pace| match report.job {
+        Some(_) => Ok(Side::new(file.clone(), report, pace)),
+        None => Err(Hinted::new(
+            format!("{file} contains no job to compare"),
+            "record a job, or choose one in the list while recording",
+        )),
+    };
     let recording = match Recording::open(path) {
         Ok(recording) => recording,
         Err(RecordError::Foreign { .. } | RecordError::Read { .. }) => {
-            let side = Side::new(file, &report(path)?, None);
+            let side = compared(&report(path)?, None)?;
             return match side.impossible() {
                 Some(figure) => Err(Hinted::new(
                     format!("`{figure}` in {} is out of range", side.file),
@@ -76,7 +83,7 @@ fn side(path: &Path) -> Result<Side, Hinted> {
         }
     }
     let report = engine.state().report().ok_or_else(|| nothing(path))?;
-    Ok(Side::new(file, &report, counts.pace()))
+    compared(&report, counts.pace())
 }
 
 fn report(path: &Path) -> Result<Report, Hinted> {

@@ -15,7 +15,7 @@ const PART: usize = 6;
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let area = Rect { height: 1, ..area };
-    if view.command.is_some_and(|command| command.asked) {
+    if view.asks() {
         return panel::write(frame, area, vec![question(view, area.width)]);
     }
     // Typed text has to be visible, and a notice is shown only once.
@@ -34,7 +34,7 @@ fn question(view: &View<'_>, width: u16) -> Line<'static> {
     let mut row = view.row(width);
     row.bold(Text, "quit:");
     for action in [Action::EndCommand, Action::Detach, Action::Cancel] {
-        if let Some(key) = view.config.keys.keys(action).first() {
+        if let Some(key) = view.key(action) {
             let (key, words) = (key.to_string(), footer::words(view, action));
             if !row.fits(1, &[(Key, &key), (Dim, " "), (Dim, words)]) {
                 row.item(1, &[(Key, &key)]);

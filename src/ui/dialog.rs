@@ -40,8 +40,8 @@ pub(super) fn draw(
     first.bold(Text, &name).text(Text, " is still running");
     let mut lines = vec![first.line(), ratatui::text::Line::default()];
     for (action, words) in answers {
-        let key = view.config.keys.keys(action).first();
-        let key = key.map_or_else(String::new, ToString::to_string);
+        let key = view.key(action);
+        let key = key.map_or_else(String::new, |key| key.to_string());
         lines.push(
             view.row(inner.width)
                 .padded(Key, &key, 6)

@@ -28,7 +28,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let mut row = view.row(area.width.saturating_sub(right_width));
     row.space(1);
     for action in available_actions(view) {
-        if let Some(key) = view.config.keys.keys(action).first() {
+        if let Some(key) = view.key(action) {
             let key = key.to_string();
             let words = words(view, action);
             // Two columns stay free before the text on the right.
@@ -102,7 +102,7 @@ pub(super) fn words(view: &View<'_>, action: Action) -> &'static str {
         (Action::Select, None) if matches!(view.attach, Attach::Picker(_)) => "choose",
         (Action::Select, _) if view.state.page == Page::Tree => "fold",
         (Action::Cancel, None) if goes_to_list(view) => "jobs",
-        (Action::Cancel, None) if view.command.is_some_and(|command| command.asked) => "cancel",
+        (Action::Cancel, None) if view.asks() => "cancel",
         (Action::Up, _) if log::scrolls(view) => "older",
         (Action::IntervalLonger, Some(_)) => "faster",
         (Action::IntervalShorter, Some(_)) => "slower",
@@ -212,7 +212,7 @@ const LOOKING_BACK: [Action; 15] = [
 
 /// Returns the actions that apply on this screen, the most needed first.
 fn available_actions(view: &View<'_>) -> Vec<Action> {
-    if view.command.is_some_and(|command| command.asked) {
+    if view.asks() {
         return vec![Action::EndCommand, Action::Detach, Action::Cancel];
     }
     if view.state.help {

@@ -33,7 +33,11 @@ const COMMAND: usize = 19;
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, jobs: &[ListedJob]) {
     let body = empty::draw_header_and_footer(view, frame, area);
     let border = BorderStyle::boxed_if(body.height >= 5 && body.width >= 30);
-    let name = format!("choose one of {} jobs", jobs.len());
+    let name = match view.state.replay {
+        // The recording contains only what was chosen when it was made.
+        Some(_) => format!("{} jobs, none chosen yet", jobs.len()),
+        None => format!("choose one of {} jobs", jobs.len()),
+    };
     let filter = &view.state.filter;
     let found = matching_jobs(jobs, filter);
     let remark = if filter.is_set() {

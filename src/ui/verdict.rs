@@ -42,7 +42,7 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     // The headline keeps its size, even if other lines appear and disappear.
     let tall = inside.border == BorderStyle::Boxed
         && height >= usize::from(wanted(view, width) + EXTRA_HEADLINE_LINES);
-    let mut lines = lines_within(view, width, height);
+    let mut lines = lines_within(view, inside);
     let large = large_headline(view, width).filter(|_| tall);
     let letters = large.is_some() && !view.config.ascii;
     let head = large.as_ref().map_or(1, |_| 1 + EXTRA_HEADLINE_LINES);
@@ -130,21 +130,29 @@ struct Statement<'v> {
 
 /// Returns all lines, the most important first.
 pub(super) fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
-    lines_within(view, width, usize::MAX)
+    let inside = Inside {
+        width,
+        height: usize::MAX,
+        border: BorderStyle::Bare,
+    };
+    lines_within(view, inside)
 }
 
 /// Returns the lines for which there is room. A statement is shown in full or not at all, except that evidence is cut
-/// to one line, and the first statement to the room.
-fn lines_within(view: &View<'_>, width: u16, height: usize) -> Vec<Line<'static>> {
+/// to one line, the first statement to the room, and another one to lines that a low screen would leave blank.
+fn lines_within(view: &View<'_>, inside: Inside) -> Vec<Line<'static>> {
+    let Inside { width, height, .. } = inside;
     let mut lines = vec![first_line(view, width)];
     let Some(verdict) = view.verdict else {
         return lines;
     };
     let room = usize::from(width).saturating_sub(LABEL);
     let missing = missing(view, verdict, room);
+    // The first statement without room for all its lines, and its place.
+    let mut left_out = None;
     for (place, statement) in statements(verdict, &missing).into_iter().enumerate() {
         let left = height.saturating_sub(lines.len());
-        let mut parts = format::wrap(statement.text, room);
+        let parts = format::wrap(statement.text, room);
         let advises = statement.label == "do";
         let most = match statement.label {
             // The page of the verdict shows the evidence in full.
@@ -153,26 +161,56 @@ fn lines_within(view: &View<'_>, width: u16, height: usize) -> Vec<Line<'static>
             _ if place == 0 => left - usize::from(advises && left > 2),
             _ => parts.len(),
         };
-        if (1..parts.len()).contains(&most) {
-            let rest = parts.split_off(most - 1).join(" ");
-            parts.push(rest);
-        }
+        let parts = joined(parts, most);
         if parts.len() > left {
+            left_out.get_or_insert((lines.len(), statement, parts));
             continue;
         }
-        // The label of the advice has the verdict's colour: it is read next after the verdict.
-        let name = if advises { paint(verdict) } else { Role::Dim };
-        for (number, part) in parts.iter().enumerate() {
-            let label = if number == 0 { statement.label } else { "" };
-            let mut row = view.row(width);
-            row.padded(name, label, LABEL).sentence(Role::Text, part);
-            for fact in &statement.beside {
-                row.item(3, &[(Role::Text, fact)]);
-            }
-            lines.push(row.line());
-        }
+        lines.extend(drawn(view, verdict, width, &statement, &parts));
+    }
+    // On a low screen, its beginning is worth more than blank lines.
+    let left = height.saturating_sub(lines.len());
+    let cuts = inside.border == BorderStyle::Bare && left > 0;
+    if let Some((place, statement, parts)) = left_out.filter(|_| cuts) {
+        let parts = joined(parts, left);
+        let cut = drawn(view, verdict, width, &statement, &parts);
+        lines.splice(place..place, cut);
     }
     lines
+}
+
+/// Puts all lines from `most` on into one, which is cut when it is drawn.
+fn joined(mut lines: Vec<String>, most: usize) -> Vec<String> {
+    if (1..lines.len()).contains(&most) {
+        let rest = lines.split_off(most - 1).join(" ");
+        lines.push(rest);
+    }
+    lines
+}
+
+/// Draws the lines of a statement.
+fn drawn(
+    view: &View<'_>,
+    verdict: &Verdict,
+    width: u16,
+    statement: &Statement<'_>,
+    parts: &[String],
+) -> Vec<Line<'static>> {
+    // The label of the advice has the verdict's colour: it is read next after the verdict.
+    let name = match statement.label {
+        "do" => paint(verdict),
+        _ => Role::Dim,
+    };
+    let line = |(number, part): (usize, &String)| {
+        let label = if number == 0 { statement.label } else { "" };
+        let mut row = view.row(width);
+        row.padded(name, label, LABEL).sentence(Role::Text, part);
+        for fact in &statement.beside {
+            row.item(3, &[(Role::Text, fact)]);
+        }
+        row.line()
+    };
+    parts.iter().enumerate().map(line).collect()
 }
 
 /// Returns the statements below the headline, the most important first.

@@ -11,7 +11,7 @@ use super::line_builder::LineBuilder;
 use super::listed_job::ListedJob;
 use super::state::{Panel, UiState};
 use crate::action::Action;
-use crate::config::{Config, Role};
+use crate::config::{Config, KeyPress, Role};
 use crate::last_lines::Lines;
 use crate::model::rates::{DeviceRates, GpuRates, JobRates, LoaderRates, RankRates, WorkerRates};
 use crate::model::{History, ProcessFigures, Rates, Steps};
@@ -235,6 +235,21 @@ impl<'a> View<'a> {
         self.with_key(row, "no match", Action::Cancel, "shows all")
     }
 
+    /// Whether pipetop asks what to do with the launched command.
+    pub(super) fn asks(&self) -> bool {
+        self.command.is_some_and(|command| command.asked)
+    }
+
+    /// Returns the key to show for an action.
+    pub(super) fn key(&self, action: Action) -> Option<KeyPress> {
+        let keys = &self.config.keys;
+        if self.asks() {
+            keys.answer_key(action)
+        } else {
+            keys.keys(action).first().copied()
+        }
+    }
+
     /// Ends a line about something that is not visible with the key that shows it, if it has one.
     pub(super) fn with_key(
         &self,
@@ -244,7 +259,7 @@ impl<'a> View<'a> {
         effect: &str,
     ) -> Line<'static> {
         row.text(Role::Dim, text);
-        if let Some(key) = self.config.keys.keys(action).first() {
+        if let Some(key) = self.key(action) {
             let key = key.to_string();
             row.item(
                 0,

@@ -270,6 +270,15 @@ fn two_runs_are_compared_and_a_slower_one_can_fail() {
         lines.contains("`window.seconds` in ") && lines.contains("out of range"),
         "{lines}"
     );
+    edited["window"]["seconds"] = 10.into();
+    edited["job"] = serde_json::Value::Null;
+    let jobless = file("jobless.json");
+    fs::write(&jobless, edited.to_string()).expect("the folder is ours");
+    let lines = refused(&["diff", text(&jobless), text(&quick)]);
+    assert!(
+        lines.contains("jobless.json contains no job to compare"),
+        "{lines}"
+    );
     let newer = newer.replace("pipetop.report/1", "pipetop.report/2");
     let future = file("future.json");
     fs::write(&future, newer).expect("the folder is ours");
@@ -316,6 +325,14 @@ fn a_recording_that_is_damaged_at_its_start_says_so() {
         "{compared}"
     );
     assert!(!compared.contains("--from"), "{compared}");
+    // Damaged later, the samples before are shown, and nothing of the same group after them.
+    let mut bytes = fs::read(recording()).expect("it was made");
+    let middle = bytes.len() / 2;
+    bytes[middle..][..8].fill(0xff);
+    fs::write(path, bytes).expect("the folder is ours");
+    let shown = pipetop(&["replay", file, "--once"]);
+    let notes = String::from_utf8_lossy(&shown.stderr);
+    assert!(notes.contains("; showing what can be read\n"), "{notes}");
 }
 
 #[test]

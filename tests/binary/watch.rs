@@ -358,7 +358,14 @@ fn a_report_that_cannot_be_written_is_an_error() {
 
 #[test]
 fn a_closed_standard_output_is_an_error_at_once() {
-    for line in ["1 --once", "--json", "doctor", "run -- touch started"] {
+    for line in [
+        "1 --once",
+        "--json",
+        "doctor",
+        "--help",
+        "--version",
+        "run -- touch started",
+    ] {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let output = Command::new("sh")
             .args(["-c", "exec \"$0\" \"$@\" >&-", PIPETOP])

@@ -169,6 +169,25 @@ fn a_proc_of_another_namespace_is_refused() {
 }
 
 #[test]
+fn a_proc_that_is_not_mounted_is_called_so() {
+    for line in ["--once --for 1s", "run -- true", "serve"] {
+        let mut command = Command::new("unshare");
+        command
+            .args(["--map-root-user", "--mount", "sh", "-c"])
+            .arg("mount -t tmpfs none /proc && exec \"$0\" $1")
+            .arg(support::pipetop())
+            .arg(line);
+        let Some(ran) = ran(command) else {
+            return;
+        };
+        let errors = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(1), "{line}: {errors}");
+        let wanted = "error: /proc is empty: no procfs is mounted there\n";
+        assert!(errors.starts_with(wanted), "{line}: {errors}");
+    }
+}
+
+#[test]
 fn a_full_disk_is_one_error_and_nothing_is_left() {
     // One disk is too small, which its free space shows; the other accepts no more files, which only writing shows.
     for (options, size, said) in [

@@ -78,6 +78,24 @@ fn no_lines_are_empty_where_the_network_is_the_cause_and_nothing_is_read() {
 }
 
 #[test]
+fn no_line_stays_blank_below_a_verdict_on_a_low_screen() {
+    let mut long = starved();
+    let verdict = long.verdict.as_mut().expect("starved");
+    verdict.evidence.clear();
+    let advice = verdict.advice[0].repeat(3);
+    verdict.advice.push(advice);
+    for scene in [starved(), long] {
+        for (width, height) in
+            (40..100).flat_map(|width| (10..18).map(move |height| (width, height)))
+        {
+            let text = text(&scene, width, height);
+            let blank = |line: &&str| line.trim_matches(['"', ' ']).is_empty();
+            assert_eq!(text.lines().filter(blank).count(), 0, "{text}");
+        }
+    }
+}
+
+#[test]
 fn eight_gpus_have_no_more_lines_than_they_fill() {
     has_no_empty_lines(&compute_bound());
 }
@@ -487,6 +505,39 @@ fn a_question_about_a_launched_command() {
         "stopping".clone_into(&mut launched.state);
     }
     in_sizes("launched_asked", &scene, &[(80, 24), (40, 10)]);
+}
+
+#[test]
+fn the_question_shows_keys_that_have_another_action_elsewhere() {
+    let mut scene = support::scene::launched(support::scene::starved(), 3);
+    scene.launched.as_mut().expect("launched").asked = true;
+    let text = "[keys]\nsave = [\"e\"]\ntree = [\"d\"]\nquit = [\"q\", \"esc\"]\n";
+    let path = std::path::Path::new("my.toml");
+    let (overrides, environment) = (Overrides::default(), Environment::default());
+    let config = Config::from_text(path, text, &overrides, &environment);
+    scene.config = config.expect("right");
+    let screen = screen(&scene, 80, 24);
+    for line in ["e     stop it", "d     leave it", "esc   keep watching"] {
+        find(&screen, line);
+    }
+    find(&screen, "e stop it  d detach  esc cancel");
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "quit: e stop it d detach esc cancel"
+    );
+}
+
+#[test]
+fn a_replayed_list_of_jobs_offers_no_choice() {
+    let mut scene = nothing();
+    scene.attach = Attach::Picker(vec![
+        candidate(7, "python train.py", 4),
+        candidate(8, "python other.py", 4),
+    ]);
+    scene.state.replay = Some(ReplayPosition::default());
+    let screen = screen(&scene, 80, 24);
+    find(&screen, "2 jobs, none chosen yet");
+    assert!(!screen.backend().to_string().contains("choose"));
 }
 
 #[test]

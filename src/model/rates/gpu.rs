@@ -201,8 +201,11 @@ mod tests {
     #[test]
     fn what_is_counted_grows_over_its_own_time() {
         let (mut older, mut newer) = (machine(10.0), machine(14.0));
-        gpu(&mut older).energy_joules = Some(1000.0);
-        gpu(&mut newer).energy_joules = Some(2200.0);
+        for (sample, joules) in [(&mut older, 1000.0), (&mut newer, 2200.0)] {
+            let at = sample.at;
+            gpu(sample).energy_joules = Some(joules);
+            gpu(sample).energy_read_at = Some(at);
+        }
         gpu(&mut older).traffic = Some(GpuTraffic {
             pcie_rx: Some(Bytes(1_000)),
             nvlink_tx: Some(Bytes(500)),
@@ -238,6 +241,15 @@ mod tests {
             .collect();
         let rates = crate::model::rates_of(&samples).unwrap();
         close(rates.gpus[0].energy_joules, 6000.0);
+    }
+
+    #[test]
+    fn energy_is_unknown_without_the_time_of_its_readings() {
+        let (mut older, mut newer) = (machine(10.0), machine(14.0));
+        for sample in [&mut older, &mut newer] {
+            gpu(sample).energy_joules = Some(1000.0);
+        }
+        assert_eq!(row(&older, &newer).energy_joules, None);
     }
 
     #[test]

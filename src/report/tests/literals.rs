@@ -221,6 +221,7 @@ fn rich_gpu(sample: &mut Sample, at: f64) {
     gpu.power_instant_watts = Some(420.06);
     gpu.power_limit_watts = Some(700.0);
     gpu.energy_joules = Some(412.349 * at);
+    gpu.energy_read_at = Some(moment(at));
     gpu.temperature_c = Some(61.0);
     gpu.mem_temperature_c = Some(70.5);
     gpu.sm_clock_mhz = Some(1979.6);
