@@ -79,7 +79,7 @@ fn no_job(report: &Report) -> String {
         return format!("no training job yet{why}");
     }
     format!(
-        "several training jobs, none chosen (pipetop PID): {}",
+        "several training jobs, none chosen: {} (watch one with `pipetop PID`)",
         jobs.join(", ")
     )
 }

@@ -152,7 +152,7 @@ fn a_line_has_waits_and_steps_of_the_window_and_else_the_figures_of_its_interval
     none.candidates = [7, 9].map(candidate).to_vec();
     assert_eq!(
         line(&none, SECOND),
-        "0 s  several training jobs, none chosen (pipetop PID): 7, 9"
+        "0 s  several training jobs, none chosen: 7, 9 (watch one with `pipetop PID`)"
     );
 }
 

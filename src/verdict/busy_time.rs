@@ -52,8 +52,10 @@ pub(super) fn is_held_up(context: &Context<'_>, part: Share) -> bool {
     let workers = delayed(context).is_some_and(|delay| delay.0 >= DELAYED);
     // Workers that are always busy are the limit, however long receiving takes: Python code that computes holds the
     // GIL, too.
-    let busy = context.mean_share(|worker| worker.busy);
-    let no_time_left = busy.is_some_and(|busy| busy.0 >= ALL_BUSY);
+    let no_time_left = match context.mean_share(|worker| worker.busy) {
+        Some(busy) => busy.0 >= ALL_BUSY,
+        None => context.mean_share(WorkerRates::busy_or_on_cpu).is_some(),
+    };
     // A stopped worker does not answer at all.
     let stopped = |worker: &WorkerRates| worker.stopped.is_some_and(|stopped| stopped.0 >= SLIGHT);
     let stopped = context.workers().iter().any(stopped);

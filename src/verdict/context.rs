@@ -331,7 +331,7 @@ impl<'a> Context<'a> {
     /// Returns a share of all workers' time as a share of their busy time. `None` if either is not known, or if they
     /// are hardly busy: a part of very little is not meaningful.
     pub(super) fn of_busy(&self, share: impl Fn(&WorkerRates) -> Option<Share>) -> Option<Share> {
-        let both = |worker: &WorkerRates| Some((share(worker)?.0, worker.busy?.0));
+        let both = |worker: &WorkerRates| Some((share(worker)?.0, worker.busy_or_on_cpu()?.0));
         let pairs: Vec<(f64, f64)> = self.workers().iter().filter_map(both).collect();
         let busy: f64 = pairs.iter().map(|(_, busy)| busy).sum();
         if busy < MIN_BUSY * pairs.len() as f64 {

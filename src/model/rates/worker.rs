@@ -61,6 +61,15 @@ pub struct LoadRates {
 }
 
 impl WorkerRates {
+    /// Returns its busy share. If too few polls saw it, as in its first second, it is known only of a worker that is on a
+    /// CPU, or waits for one, for most of the time: that one hardly idles.
+    pub(crate) fn busy_or_on_cpu(&self) -> Option<Share> {
+        const MOST: f64 = 0.8;
+        let awake = || Some(self.main_cpu?.0 + self.run_delay?.0);
+        let awake = || awake().filter(|share| *share >= MOST);
+        self.busy.or_else(|| Some(Share(awake()?).clamped()))
+    }
+
     pub fn pid(&self) -> Pid {
         self.key.pid
     }
