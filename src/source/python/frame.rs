@@ -7,7 +7,7 @@ use super::PythonError;
 use super::bytecode::Variable;
 use super::call::{Call, Innermost};
 use super::code::{Code, UNIT};
-use super::layout::BytecodeLayout;
+use super::layout::{BytecodeLayout, CELL};
 use super::memory::{Memory, WORD};
 use super::shape::Shapes;
 
@@ -71,6 +71,13 @@ impl Frame {
                 let mut items = globals.get_or_init(items).iter();
                 items.find(|(key, _)| *key == name).map(|(_, value)| *value)
             }
+        };
+        let value = |variable| {
+            let object = value(variable)?;
+            let name = memory.type_of(object).and_then(|it| memory.type_name(it));
+            let cell = name.is_ok_and(|name| name == "cell");
+            let held = cell.then(|| memory.word(object.wrapping_add(CELL)));
+            held.map_or(Some(object), |held| held.ok().and_then(untagged))
         };
         let arguments = sources.arguments.into_iter().filter_map(value).collect();
         Ok(value(sources.callee).map(|callee| (callee, arguments)))

@@ -52,6 +52,8 @@ pub(super) enum BytecodeLayout {
 
 /// `PyListObject.ob_item`.
 pub(super) const LIST_ITEMS: usize = 24;
+/// `PyCellObject.ob_ref`.
+pub(super) const CELL: usize = 16;
 /// The characters of a `bytes`.
 pub(super) const BYTES: usize = 32;
 

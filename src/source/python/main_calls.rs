@@ -21,8 +21,7 @@ impl Stacks {
     /// accelerator, any instruction of the program's own may wait for a computation.
     fn may_build(&self, walked: &Walked, context: ThreadContext) -> bool {
         let waits_for_device = match context.asleep {
-            AsleepIn::Lock => return false,
-            AsleepIn::Other => context.accelerated,
+            AsleepIn::Lock | AsleepIn::Other => context.accelerated,
             AsleepIn::Receiving | AsleepIn::Reading | AsleepIn::Sleeping => false,
         };
         let own = walked
@@ -33,14 +32,13 @@ impl Stacks {
     }
 
     /// Whether the innermost function waits for one that is written in C and builds something for it, in a thread that trains.
-    fn builds_in_c(&self, walked: &Walked, context: ThreadContext) -> bool {
+    /// Where that waits for a lock, it waits for threads of its own, or for the interpreter's lock to go on.
+    fn builds_in_c(&self, walked: &Walked) -> bool {
         let in_c = || {
             let innermost = walked.frames.first();
             innermost.is_some_and(|it| is_given_in_c(it, &self.memory).unwrap_or(false))
         };
-        context.asleep != AsleepIn::Lock
-            && self.is_unnamed_work(walked)
-            && *walked.gives_in_c.get_or_init(in_c)
+        self.is_unnamed_work(walked) && *walked.gives_in_c.get_or_init(in_c)
     }
 
     /// Whether a thread that trains does something of which no name says what it is.
@@ -95,7 +93,7 @@ impl Stacks {
                 stack[frames.len() - 1 - called].builds = true;
             }
         }
-        if stack.len() == frames.len() && self.builds_in_c(walked, context) {
+        if stack.len() == frames.len() && self.builds_in_c(walked) {
             let instruction = stack.last().and_then(|call| call.instruction);
             stack.extend(instruction.map(Call::builds_in_c));
         }

@@ -7,12 +7,10 @@ use std::collections::{HashSet, VecDeque};
 use super::PythonError;
 use super::frame::Frame;
 use super::frames::Walker;
-use super::layout::LIST_ITEMS;
+use super::layout::{CELL, LIST_ITEMS};
 use super::memory::Memory;
 use super::shape::Shape;
 
-/// Offset of the object that a cell holds.
-pub(super) const CELL: usize = 16;
 /// Maximum number of objects in one search, and maximum distance from a frame.
 const MAX_OBJECTS: usize = 1500;
 const MAX_DEPTH: u32 = 8;

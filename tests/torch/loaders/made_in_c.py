@@ -27,7 +27,8 @@ def main():
     model, truth, load = Model(given.step), Truth(given), Load(given, parts=2 * PAIRS)
     generator = numpy.random.default_rng(0)
     rounds_per_second = per_second(lambda rounds: hashlib.pbkdf2_hmac("sha256", b"", b"", rounds), 20_000)
-    bytes_per_second = per_second(generator.bytes, 10_000_000)
+    # The lambda makes a cell of the variable, from which the loop reads it, too.
+    bytes_per_second = per_second(lambda length: generator.bytes(length), 10_000_000)
     truth.waits()
     for number in range(ENDLESS):
         seconds = load.seconds()
