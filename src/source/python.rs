@@ -33,6 +33,7 @@ mod preparation;
 mod queues;
 mod reach;
 mod shape;
+mod shared_queue;
 mod site;
 mod supply;
 mod threads;
@@ -330,7 +331,7 @@ impl Stacks {
 
     /// Whether queues are known that may feed the main thread.
     pub fn has_queues(&self) -> bool {
-        self.queues.has_any()
+        self.queues.has_any() || self.queues.has_shared()
     }
 
     fn type_name_of(&self, object: usize) -> Result<String, PythonError> {

@@ -557,7 +557,12 @@ fn processes_of_a_pool_of_futures() {
 
 #[test]
 fn processes_that_fill_a_queue() {
-    loader("mp_queue", "torch").learned().check();
+    let filled = loader("mp_queue", "torch").judged(false);
+    filled.check_against(|report, _, starved| {
+        let source = report.text("/job/ranks/0/queue/source");
+        let known = starved || report.kind() == "unknown" || source == "object";
+        ensure(known, || format!("the queue is known by {source:?}"))
+    });
 }
 
 #[test]

@@ -86,7 +86,7 @@ pub(super) fn add(
     // A stage after PyTorch's loader passes on batches that are already counted in that loader.
     let counted = |loader: &LoaderSample| pytorch(loader) && loader.batches.is_some();
     let counted = loaders.iter().any(counted);
-    let taken = main.queue.filter(|_| !counted).map(|(taken, _)| taken);
+    let taken = main.queue.filter(|_| !counted).and_then(|(taken, _)| taken);
     let batches = taken.map(|count| BatchCount {
         count,
         source: BatchClock::Queue,

@@ -51,6 +51,8 @@ enum Unclear {
     Waits,
     /// The place where it asks for batches is not known.
     PlaceUnknown,
+    /// That place is not known, and the thread is at work without the framework.
+    Works,
 }
 
 impl FeedEvidence {
@@ -78,7 +80,13 @@ impl FeedEvidence {
         self.unclear = if outside && (stack.for_thread || reads(blocked)) {
             Some(Unclear::Waits)
         } else {
-            stack.unclear.then_some(Unclear::PlaceUnknown)
+            let works = blocked == Blocked::Running && stack.without_framework;
+            let place = if works {
+                Unclear::Works
+            } else {
+                Unclear::PlaceUnknown
+            };
+            stack.unclear.then_some(place)
         };
         let first = nothing_met && self.asks.is_some();
         let at_place = stack.asks == Some(Asks::Site);
@@ -182,6 +190,10 @@ impl FeedEvidence {
             None => false,
             Some(Unclear::Waits) => true,
             Some(Unclear::PlaceUnknown) => !self.is_ahead(),
+            // A queue whose batches nothing counts may be one that the thread takes other things from.
+            Some(Unclear::Works) => {
+                !self.is_ahead() || self.last.queue.is_some_and(|queue| queue.taken.is_none())
+            }
         };
         unclear && !self.pytorch && !known
     }
@@ -335,6 +347,30 @@ mod tests {
         let mut fed = FeedEvidence::default();
         fed.stack(Duration::ZERO, stack.clone(), blocked, false);
         fed.is_unclear()
+    }
+
+    #[test]
+    fn batches_that_nothing_counts_do_not_explain_work_without_the_framework() {
+        let ahead = |taken, without_framework| MainStack {
+            unclear: true,
+            without_framework,
+            queue: Some(QueueState {
+                taken,
+                ready: Some(2),
+                capacity: Some(4),
+                ahead: true,
+            }),
+            ..MainStack::default()
+        };
+        for (taken, works, unclear) in [
+            (Some(5), true, false),
+            (None, false, false),
+            (None, true, true),
+        ] {
+            let stack = ahead(taken, works);
+            assert_eq!(after(&stack, Blocked::Running), unclear, "{stack:?}");
+            assert!(!after(&stack, Blocked::Timer), "a sleep may be a step");
+        }
     }
 
     #[test]
@@ -535,7 +571,7 @@ mod tests {
         };
         assert!(after(&unclear, Blocked::Timer));
         let queue = QueueState {
-            taken: 5,
+            taken: Some(5),
             ready: Some(2),
             capacity: None,
             ahead: true,

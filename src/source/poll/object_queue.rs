@@ -23,8 +23,8 @@ pub(super) struct ObjectQueue {
     known: bool,
     /// When a queue was last known to feed the main thread.
     fed_at: Duration,
-    /// Batches taken from it, and how full it was if that is known.
-    pub(super) seen: Option<(u64, Option<QueueTally>)>,
+    /// Batches taken from it, if they are counted, and how full it was if that is known.
+    pub(super) seen: Option<(Option<u64>, Option<QueueTally>)>,
 }
 
 impl ObjectQueue {
@@ -80,7 +80,7 @@ mod tests {
         let second = Duration::from_secs;
         let poll = |taken, ready| {
             Some(QueueState {
-                taken,
+                taken: Some(taken),
                 ready,
                 capacity: Some(8),
                 ahead: true,
@@ -94,12 +94,12 @@ mod tests {
         queue.poll(second(5), None);
         let (batches, tally) = queue.seen.unwrap();
         let tally = tally.unwrap();
-        assert_eq!((batches, tally.polls, tally.empty), (4, 3, 1));
+        assert_eq!((batches, tally.polls, tally.empty), (Some(4), 3, 1));
         assert_eq!((tally.ready_sum, tally.ready), (10, 6));
         assert_eq!(tally.capacity, Some(8));
         // The length of a queue of futures does not show how many are ready.
         queue.poll(second(6), poll(5, None));
-        assert_eq!(queue.seen, Some((5, None)));
+        assert_eq!(queue.seen, Some((Some(5), None)));
         queue.poll(second(8), None);
         assert!(queue.seen.is_some());
         queue.poll(second(9), None);

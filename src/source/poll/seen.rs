@@ -83,7 +83,7 @@ pub struct MainSeen {
     /// Name of the known loader that hands them over; `None` if no known one does.
     pub behind: Option<&'static str>,
     /// Batches taken from the queue object that feeds it, and how full the queue was.
-    pub queue: Option<(u64, Option<QueueTally>)>,
+    pub queue: Option<(Option<u64>, Option<QueueTally>)>,
     /// Its own threads that load, by thread number.
     pub threads: BTreeMap<Pid, WorkerSeen>,
     pub activity: BTreeMap<String, u64>,

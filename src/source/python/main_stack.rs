@@ -4,6 +4,7 @@
 
 use std::cell::OnceCell;
 
+use super::brings::computes;
 use super::call::Call;
 use super::frame::Frame;
 use super::frames::Walked;
@@ -60,6 +61,8 @@ pub struct MainStack {
     pub trains: bool,
     /// Whether the stack shows a layer of a model.
     pub layer: bool,
+    /// Whether no function on the stack is part of a framework that computes.
+    pub without_framework: bool,
     /// How often a training loop was found outside the known one; 1 with the first loop found.
     pub loops_found: u32,
     /// The queue that feeds the thread, if one was found.
@@ -260,6 +263,7 @@ impl Stacks {
             joins: frames.iter().take(JOIN).any(joins),
             trains: frames.iter().any(|frame| frame.code.meaning.trains),
             layer: frames.iter().any(|frame| frame.code.meaning.layer),
+            without_framework: !frames.iter().any(computes),
             queue: self.queues.seen(),
         }
     }

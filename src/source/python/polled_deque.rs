@@ -93,3 +93,21 @@ fn is_future(memory: &Memory, object: usize) -> Result<bool, PythonError> {
     let has = |name| Ok(memory.attribute(&attributes, name)?.is_some());
     Ok(has("_condition")? || has("_event")?)
 }
+
+/// Returns the capacity of the `queue.Queue` or `asyncio.Queue` at `owner` if `deque` is its deque: 0 = no limit.
+/// `None` if `owner` is no such queue.
+pub(super) fn queue_of(
+    memory: &Memory,
+    owner: usize,
+    deque: usize,
+) -> Result<Option<u32>, PythonError> {
+    let attributes = memory.attributes(owner)?;
+    for (objects, most) in [("queue", "maxsize"), ("_queue", "_maxsize")] {
+        let own = memory.attribute(&attributes, objects)? == Some(deque);
+        if let (true, Some(most)) = (own, memory.attribute(&attributes, most)?) {
+            let most = memory.integer(most)?.0;
+            return Ok(Some(u32::try_from(most).unwrap_or(0)));
+        }
+    }
+    Ok(None)
+}

@@ -7,13 +7,13 @@
 
 use std::collections::HashSet;
 
-use super::PythonError;
 use super::deque::Deque;
 use super::frame::Frame;
 use super::frames::Walker;
 use super::memory::Memory;
-use super::polled_deque::PolledDeque;
+use super::polled_deque::{PolledDeque, queue_of};
 use super::reach::{FoundDeque, Reach};
+use super::shared_queue::SharedQueue;
 use super::supply::Supply;
 use crate::loaders::FULL_QUEUE;
 use crate::units::Pid;
@@ -36,8 +36,8 @@ const FRAMES: usize = 32;
 /// State of the queues that feed the main thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueState {
-    /// Batches taken from queues that feed the main thread.
-    pub taken: u64,
+    /// Batches taken from queues that feed the main thread. `None` if nothing counts them.
+    pub taken: Option<u64>,
     /// Batches in the queues. `None` if they may not have been made yet, as with futures.
     pub ready: Option<u32>,
     /// `None` = without a limit, or not known.
@@ -61,6 +61,8 @@ pub(super) struct OtherStack {
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     known: Vec<PolledDeque>,
+    /// Queues that the process shares with others.
+    shared: Vec<SharedQueue>,
     /// Deques that were dropped.
     refused: HashSet<usize>,
     taken: u64,
@@ -90,11 +92,17 @@ impl Queues {
 
     /// Whether no queue that feeds the main thread is known.
     pub(super) fn has_no_source(&self) -> bool {
-        self.sources().next().is_none()
+        self.sources().next().is_none() && self.shared().is_none()
     }
 
+    /// Whether queues within the process are known.
     pub(super) fn has_any(&self) -> bool {
         !self.known.is_empty()
+    }
+
+    /// Whether queues that the process shares with others are known.
+    pub(super) fn has_shared(&self) -> bool {
+        !self.shared.is_empty()
     }
 
     fn sources(&self) -> impl Iterator<Item = &PolledDeque> {
@@ -128,6 +136,7 @@ impl Queues {
 
     fn add(&mut self, memory: Memory, found: FoundDeque) {
         let is_known = self.known.iter().any(|known| known.deque.at == found.deque);
+        self.add_shared(&memory, found);
         if is_known || self.known.len() >= QUEUES || self.refused.contains(&found.deque) {
             return;
         }
@@ -152,6 +161,16 @@ impl Queues {
         }
     }
 
+    /// Adds a queue that the process shares with others. It keeps what a thread is yet to send in a deque.
+    fn add_shared(&mut self, memory: &Memory, found: FoundDeque) {
+        let Some(owner) = found.owner else { return };
+        let is_known = self.shared.iter().any(|known| known.at == owner);
+        if !is_known && self.shared.len() < QUEUES {
+            self.shared
+                .extend(SharedQueue::at(memory, owner).unwrap_or(None));
+        }
+    }
+
     /// Polls all known queues while the main thread is in these frames. `own`: the function of the program's own in
     /// which the main thread waits for a batch, if it does.
     pub(super) fn poll(
@@ -164,6 +183,9 @@ impl Queues {
         self.record_get(memory, frames);
         if let Some(own) = own {
             self.record_own_get(&memory, own);
+        }
+        if let Some(main) = walker.main() {
+            self.shared.retain_mut(|known| known.poll(&memory, main));
         }
         if self.known.is_empty() {
             return;
@@ -309,22 +331,39 @@ impl Queues {
 
     /// Returns the present state of the queues that feed the main thread. `None` if no queue is known to.
     pub(super) fn seen(&self) -> Option<QueueState> {
-        self.sources().next()?;
-        let sum = |of: &dyn Fn(&PolledDeque) -> Option<u32>| {
-            let each: Option<Vec<u32>> = self.sources().map(of).collect();
-            each.map(|each| each.into_iter().fold(0, u32::saturating_add))
-        };
+        if self.sources().next().is_none() {
+            return self.shared();
+        }
         let ready = |known: &PolledDeque| {
             let len = known.supply.last().filter(|poll| !poll.ordered)?.len;
             u32::try_from(len).ok()
         };
         Some(QueueState {
-            taken: self.taken,
-            ready: sum(&ready),
-            capacity: sum(&|known| known.capacity),
+            taken: Some(self.taken),
+            ready: sum(self.sources().map(ready)),
+            capacity: sum(self.sources().map(|known| known.capacity)),
             ahead: self.sources().all(|known| known.supply.is_ahead()),
         })
     }
+
+    /// Returns the state of the queues shared with other processes that feed the main thread ahead of time. `None` if none
+    /// does.
+    fn shared(&self) -> Option<QueueState> {
+        let feeding = || self.shared.iter().filter(|known| known.feeds_ahead());
+        feeding().next()?;
+        Some(QueueState {
+            taken: None,
+            ready: sum(feeding().map(|known| known.ready)),
+            capacity: sum(feeding().map(SharedQueue::capacity)),
+            ahead: true,
+        })
+    }
+}
+
+/// Returns the sum over all, or `None` if one is not known.
+fn sum(each: impl Iterator<Item = Option<u32>>) -> Option<u32> {
+    let each: Option<Vec<u32>> = each.collect();
+    each.map(|each| each.into_iter().fold(0, u32::saturating_add))
 }
 
 fn feeds(known: &PolledDeque, frequent_get: Option<FrequentGet>) -> bool {
@@ -353,18 +392,4 @@ fn in_put(memory: &Memory, frames: &[Frame]) -> Option<usize> {
 fn innermost(memory: &Memory, frames: &[Frame], is: impl Fn(&Frame) -> bool) -> Option<usize> {
     let is_here = |frame: &&Frame| is(frame) && frame.code.place.file.ends_with("/queue.py");
     frames.iter().find(is_here)?.first_local(memory).ok()?
-}
-
-/// Returns the capacity of the `queue.Queue` or `asyncio.Queue` at `owner` if `deque` is its deque: 0 = no limit.
-/// `None` if `owner` is no such queue.
-fn queue_of(memory: &Memory, owner: usize, deque: usize) -> Result<Option<u32>, PythonError> {
-    let attributes = memory.attributes(owner)?;
-    for (objects, most) in [("queue", "maxsize"), ("_queue", "_maxsize")] {
-        let own = memory.attribute(&attributes, objects)? == Some(deque);
-        if let (true, Some(most)) = (own, memory.attribute(&attributes, most)?) {
-            let most = memory.integer(most)?.0;
-            return Ok(Some(u32::try_from(most).unwrap_or(0)));
-        }
-    }
-    Ok(None)
 }
