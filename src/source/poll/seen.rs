@@ -82,7 +82,7 @@ pub struct MainSeen {
     pub handed_over: bool,
     /// Name of the known loader that hands them over; `None` if no known one does.
     pub behind: Option<&'static str>,
-    /// Batches taken from the queue object that feeds it, and how full the queue was.
+    /// Batches taken from the queue object that feeds it, if they are counted, and how full the queue was if that is known.
     pub queue: Option<(Option<u64>, Option<QueueTally>)>,
     /// Its own threads that load, by thread number.
     pub threads: BTreeMap<Pid, WorkerSeen>,

@@ -7,10 +7,9 @@
 use std::collections::HashMap;
 
 use super::PythonError;
-use super::layout::{InstanceLayout, KeysLayout};
+use super::layout::{InstanceLayout, KeysLayout, TP_FLAGS};
 use super::memory::{MAX_ENTRIES, Memory, OB_TYPE, WORD};
 
-const TP_FLAGS: usize = 168;
 const TP_DICTOFFSET: usize = 288;
 const INLINE_VALUES: usize = 1 << 2;
 const MANAGED_DICT: usize = 1 << 4;

@@ -50,6 +50,10 @@ pub(super) enum BytecodeLayout {
     Inside(usize),
 }
 
+/// `tp_flags` of a type, its flag for types that are made while the program runs, as by a `class` statement, and `tp_dict`.
+pub(super) const TP_FLAGS: usize = 168;
+pub(super) const HEAP_TYPE: usize = 1 << 9;
+pub(super) const TP_DICT: usize = 264;
 /// `PyListObject.ob_item`.
 pub(super) const LIST_ITEMS: usize = 24;
 /// `PyCellObject.ob_ref`.

@@ -1,12 +1,9 @@
 //! Which module an object comes from. Does not know who uses it.
 
 use super::PythonError;
+use super::layout::{HEAP_TYPE, TP_DICT, TP_FLAGS};
 use super::memory::Memory;
 
-/// `tp_flags`, the flag of a type that is made while the program runs, and `tp_dict`.
-const TP_FLAGS: usize = 168;
-const HEAP_TYPE: usize = 1 << 9;
-const TP_DICT: usize = 264;
 /// `md_dict` of a module.
 const MD_DICT: usize = 16;
 /// `m_module` of a function written in C: a name, or 0 for a method.

@@ -5,11 +5,9 @@ use std::collections::HashMap;
 
 use super::PythonError;
 use super::iterator::is_iterator;
+use super::layout::{HEAP_TYPE, TP_FLAGS};
 use super::memory::Memory;
 
-/// Offset of `tp_flags` in a type, and its bit for types made by a `class` statement.
-const TP_FLAGS: usize = 168;
-const HEAP_TYPE: usize = 1 << 9;
 /// `tp_iter`, followed by `tp_iternext`; `tp_base`, followed by `tp_dict`.
 const TP_ITER: usize = 216;
 const TP_BASE: usize = 256;

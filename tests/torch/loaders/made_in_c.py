@@ -32,11 +32,12 @@ def main():
     truth.waits()
     for number in range(ENDLESS):
         seconds = load.seconds()
-        rounds, length = int(seconds * rounds_per_second) + 1, int(seconds * bytes_per_second) + 32
+        # A dict without tensors is no batch.
+        amount = {"rounds": int(seconds * rounds_per_second) + 1, "bytes": int(seconds * bytes_per_second) + 32}
         samples = []
         for _ in range(PAIRS):
-            hashed = hashlib.pbkdf2_hmac("sha256", str(number).encode(), b"", rounds)
-            drawn = generator.bytes(length)[:32]
+            hashed = hashlib.pbkdf2_hmac("sha256", str(number).encode(), b"", amount["rounds"])
+            drawn = generator.bytes(amount["bytes"])[:32]
             samples += [torch.tensor(list(sample), dtype=torch.float32) for sample in (hashed, drawn)]
         batch = torch.stack(samples)
         truth.steps()
