@@ -6,11 +6,12 @@ use ratatui::layout::Rect;
 use super::filter::matching_jobs;
 use super::layout::BorderStyle;
 use super::line_builder::LineBuilder;
-use super::table::{self, KEPT, TableColumn};
+use super::table::{self, COLUMN_GAP, KEPT, TableColumn};
 use super::verdict::paint_of;
 use super::{JobFigures, ListedJob, View, empty, format, panel};
 use crate::config::Role::{self, Dim, Focus, Text, Unknown};
 use crate::job::script;
+use crate::verdict::Cause;
 
 /// The columns before the command, which takes the remaining width, each with its turn: if not all fit, the lowest turn
 /// is dropped first.
@@ -22,11 +23,13 @@ const COLUMNS: [(TableColumn, usize); 11] = [
     (TableColumn::figures("workers", 8), 7),
     (TableColumn::words("verdict", 21), 10),
     (TableColumn::figures("lost", 6), 9),
-    (TableColumn::words("cause", 20), 8),
+    (TableColumn::words("cause", CAUSE), 8),
     (TableColumn::figures("batches/s", 11), 6),
     (TableColumn::words("GPUs", 8), 4),
     (TableColumn::figures("up", 10), 1),
 ];
+/// Least cells of the cause, with the gap before it.
+const CAUSE: usize = 20;
 /// Least cells of the command, enough to recognise it.
 const COMMAND: usize = 19;
 
@@ -83,8 +86,21 @@ fn columns(width: usize, jobs: &[ListedJob]) -> Vec<TableColumn> {
         "GPUs" => figures().any(|known| !known.gpus.is_empty()),
         _ => true,
     });
-    let shown = table::fitting(shown, width.saturating_sub(1 + COMMAND));
-    let mut shown: Vec<_> = shown.into_iter().map(|(_, column)| column).collect();
+    // The cause is cut only where it would otherwise not be shown.
+    let words = figures().filter_map(|known| known.cause.map(Cause::words));
+    let widest = COLUMN_GAP + words.map(format::width).max().unwrap_or(0);
+    let fitting = |cells| {
+        let mut columns = shown.clone();
+        let mut cause = columns.iter_mut().map(|(column, _)| column);
+        if let Some(cause) = cause.find(|column| column.head() == "cause") {
+            *cause = TableColumn::words("cause", cells);
+        }
+        let shown = table::fitting(columns, width.saturating_sub(1 + COMMAND));
+        shown.into_iter().map(|(_, column)| column).collect()
+    };
+    let has_cause = |columns: &Vec<_>| columns.iter().any(|it: &TableColumn| it.head() == "cause");
+    let mut widths = (CAUSE..=widest.max(CAUSE)).rev().map(fitting);
+    let mut shown = widths.find(has_cause).unwrap_or_else(|| fitting(CAUSE));
     let taken: usize = shown.iter().map(TableColumn::cells).sum();
     let left = width.saturating_sub(1 + taken);
     shown.push(TableColumn::words("command", left));
@@ -112,7 +128,7 @@ fn cell(row: &mut LineBuilder<'_>, column: &TableColumn, job: &ListedJob, marked
             |job| (paint_of(job.kind, job.cause), job.kind.words().to_owned()),
         ),
         "lost" => figure(|job| Some(job.lost?.to_string())),
-        "cause" => figure(|job| Some(job.cause?.to_string())),
+        "cause" => figure(|job| Some(job.cause?.words().to_owned())),
         "batches/s" => figure(|job| Some(format::per_second(Some(job.batches_per_s?)))),
         "GPUs" => figure(|job| (!job.gpus.is_empty()).then(|| spans(&job.gpus))),
         "up" => figure(|job| Some(format::clock(job.up?.as_secs()))),

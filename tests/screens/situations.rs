@@ -1050,7 +1050,7 @@ fn several_jobs_to_choose_from() {
         run: Some("slurm-4711".to_owned()),
         workers: 64,
         kind: Kind::DataBound,
-        cause: Some(Cause::CpuPreprocess),
+        cause: Some(Cause::NoisyNeighbour),
         lost: Some(Share(0.41)),
         batches_per_s: Some(112.0),
         gpus: vec![0, 1, 2, 3, 4, 5, 6, 7],
