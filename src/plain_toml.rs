@@ -31,7 +31,13 @@ pub(crate) fn plain(message: &str) -> Wrong {
         .strip_prefix("invalid type: ")
         .or_else(|| message.strip_prefix("invalid value: "))
         .and_then(|rest| rest.rsplit_once(", expected "));
-    let message = if let Some((found, wanted)) = mismatch {
+    let is_too_large = message.contains("integer")
+        && ["overflowed", "expected any value", "expected i64"]
+            .iter()
+            .any(|end| message.ends_with(end));
+    let message = if is_too_large {
+        "the number is out of range".to_owned()
+    } else if let Some((found, wanted)) = mismatch {
         format!(
             "expected {}, found {}",
             wanted_words(wanted),
@@ -82,6 +88,8 @@ fn wanted_words(wanted: &str) -> &str {
 }
 
 fn found_words(found: &str) -> &str {
+    // The type of an integer that no other type can hold.
+    let found = found.trim_end_matches(" as i128");
     let kinds = ["integer ", "floating point ", "boolean ", "string "];
     match found {
         "sequence" => "a list",
@@ -183,6 +191,10 @@ mod tests {
             ),
             ("width = 1\ncolours = [1]", "expected text in quotes"),
             ("width = 1\ninner = 1", "expected a table, found `1`"),
+            (
+                "width = 1\nname = 18446744073709551616",
+                "expected text in quotes, found `18446744073709551616`",
+            ),
             ("name = x", "expected a value; text needs quotes"),
             ("name = ", "expected a value; text needs quotes"),
         ] {

@@ -226,6 +226,26 @@ fn a_gpu_is_named_as_on_the_command_line() {
 }
 
 #[test]
+fn a_number_that_is_too_large_for_any_type_is_out_of_range() {
+    // The parser has different words for each of these sizes.
+    for number in [i128::from(i64::MAX) + 1, 1 << 64, i128::MAX] {
+        let said = |option: &str| message(&format!("{option}{number}"));
+        assert!(said("past-mib = ").ends_with("the number is out of range"));
+        let of_gpu = message(&format!("gpu = [{number}]"));
+        let refused = ["the number is out of range", "not a GPU index or UUID"];
+        assert!(
+            refused.iter().any(|words| of_gpu.ends_with(words)),
+            "{of_gpu}"
+        );
+    }
+    let overflowed = message(&format!("gpu = [{}0]", i128::MAX));
+    assert!(
+        overflowed.ends_with("the number is out of range"),
+        "{overflowed}"
+    );
+}
+
+#[test]
 fn quitting_always_has_a_key() {
     let message = |text| message(text);
     assert_eq!(
