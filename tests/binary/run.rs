@@ -258,6 +258,31 @@ fn standard_input_is_closed_unless_asked_for() {
 }
 
 #[test]
+fn input_that_the_command_did_not_get_is_named_if_it_did_not_train() {
+    let place = RunFolder::new();
+    let input = place.path().join("input");
+    let errors = |words: &[&str], stdin: Stdio| {
+        let run = place.command(words).stdin(stdin).spawn();
+        text(&run.expect("it starts").to_end().stderr)
+    };
+    let note = "the command did not get what is on standard input\nhint: pass it on with `pipetop run --stdin`\n";
+    for (words, bytes, named) in [
+        (&["cat"][..], "hello", true),
+        (&["sh", "-c", "exit 3"], "hello", true),
+        (&["true"], "", false),
+        (&["--stdin", "true"], "hello", false),
+    ] {
+        fs::write(&input, bytes).expect("a file");
+        let errors = errors(words, fs::File::open(&input).expect("it is there").into());
+        assert_eq!(errors.contains(note), named, "{words:?}: {errors}");
+    }
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    writer.write_all(b"hello").expect("it has room");
+    let errors = errors(&["true"], reader.into());
+    assert!(errors.contains(note), "{errors}");
+}
+
+#[test]
 fn no_way_of_ending_pipetop_leaves_anything_behind() {
     for signal in [
         Signal::INT,

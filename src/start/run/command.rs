@@ -1,10 +1,14 @@
 //! The launched command from its start to its exit code, with a screen or without.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use rustix::io::ioctl_fionread;
+
+use super::summary::Summary;
 use crate::cli::RunArgs;
-use crate::error::Hinted;
+use crate::error::{Hinted, write_error};
 use crate::job::Target;
 use crate::launch::{
     Ending, Forward, LaunchError, LaunchSpec, Log, OutputTarget, Running, SupervisorEvent,
@@ -76,6 +80,20 @@ pub(super) fn failed(name: &str, ended: impl std::fmt::Display) -> Hinted {
         format!("{name} {ended}"),
         "see its own output for the reason",
     )
+}
+
+/// Says that the command did not get what is on standard input, if that may be why it did not train. A command that
+/// trained may be one of a loop in a shell, which reads the rest itself.
+pub(super) fn note_unread_input(args: &RunArgs, summary: &Summary) {
+    let input = std::io::stdin();
+    let unread = || ioctl_fionread(&input).is_ok_and(|bytes| bytes > 0);
+    if !args.stdin && summary.report().is_none() && !input.is_terminal() && unread() {
+        let note = Hinted::new(
+            "the command did not get what is on standard input",
+            "pass it on with `pipetop run --stdin`",
+        );
+        write_error(note.note());
+    }
 }
 
 /// Returns the command's exit code if it failed by itself, otherwise that of `--fail-if` if it matches.

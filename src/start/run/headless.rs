@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::mpsc;
 
-use super::command::{exit_code, failed, log, name, start, supervisor_lost};
+use super::command::{exit_code, failed, log, name, note_unread_input, start, supervisor_lost};
 use super::printed::follow;
 use super::summary::Summary;
 use crate::cli::RunArgs;
@@ -66,6 +66,8 @@ pub(super) fn run(
     session.sampler = None;
     running.release();
     drop(printed);
+    session.summary.close();
+    note_unread_input(args, &session.summary);
     if session.lost {
         return Err(supervisor_lost(pid));
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, mpsc};
 
-use super::command::{exit_code, failed, log, name, start, supervisor_lost};
+use super::command::{exit_code, failed, log, name, note_unread_input, start, supervisor_lost};
 use super::printed::follow;
 use super::summary::Summary;
 use crate::app::{self, Launch, LaunchedCommand, QuitChoice, Setup};
@@ -126,6 +126,7 @@ fn close(
         }
     }
     running.release();
+    note_unread_input(args, summary);
     if let Some(ending) = ended.filter(|ending| !stopped && ending.code() != 0) {
         print_error(&failed(name, ending));
     }
