@@ -193,8 +193,8 @@ impl Reading {
     fn of(to: Duration, rates: &Rates) -> Self {
         let to = to.as_secs_f64();
         let (job, ranks) = (rates.job.as_ref(), rates.ranks());
-        let rank = |(place, rank): (usize, &RankRates)| RankPoint {
-            number: rank.number(place),
+        let rank = |rank: &RankRates| RankPoint {
+            number: rank.number,
             wait: rank.wait_share().map(|wait| wait.0).into(),
             queue: rank
                 .main_loader()
@@ -221,7 +221,7 @@ impl Reading {
         Self {
             from: to - rates.seconds,
             to,
-            ranks: ranks.iter().enumerate().map(rank).collect(),
+            ranks: ranks.iter().map(rank).collect(),
             disk_read: job.and_then(|job| job.read).map(|read| read.0).into(),
             cpu_cores: job.and_then(|job| job.cpu_cores).into(),
             gpus: rates.gpus.iter().map(gpu).collect(),

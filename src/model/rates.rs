@@ -32,6 +32,8 @@ pub use sequential::Bounds;
 pub use used::Used;
 pub use worker::{Activity, LoadRates, WorkerRates};
 
+use std::collections::BTreeSet;
+
 use crate::model::Overlap;
 use crate::sample::{LoaderKind, LoaderSettings, OtherProgram, QueueSource, Run, Tier};
 use crate::units::{Bytes, BytesPerSecond, ProcessKey, Share};
@@ -134,6 +136,8 @@ pub struct CgroupRates {
 pub struct RankRates {
     pub key: ProcessKey,
     pub rank: Option<u32>,
+    /// Tells it apart from the job's other ranks; see [`rank_numbers`].
+    pub number: u32,
     pub world_size: Option<u32>,
     pub local_rank: Option<u32>,
     /// Threads of an NCCL process group were seen in it; also `false` if they have no name.
@@ -308,11 +312,17 @@ pub struct GilRates {
     pub outside: Share,
 }
 
-impl RankRates {
-    /// Returns the rank's number: its rank or, if that is not known, its position among those of the job.
-    pub fn number(&self, place: usize) -> u32 {
-        self.rank.or(u32::try_from(place).ok()).unwrap_or(u32::MAX)
-    }
+/// Returns a number for each rank of a job by which it can be told apart: its `RANK`, unless an earlier one has the
+/// same, as a process that inherited it, or it is not known; then the lowest that is no rank's `RANK`.
+pub fn rank_numbers(ranks: &[Option<u32>]) -> Vec<u32> {
+    let all: BTreeSet<u32> = ranks.iter().flatten().copied().collect();
+    let mut free = (0..).filter(|number| !all.contains(number));
+    let mut taken = BTreeSet::new();
+    let own = ranks
+        .iter()
+        .map(|rank| rank.filter(|rank| taken.insert(*rank)));
+    own.map(|own| own.or_else(|| free.next()).unwrap_or(u32::MAX))
+        .collect()
 }
 
 impl Rates {

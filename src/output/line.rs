@@ -22,8 +22,9 @@ pub(crate) fn line(report: &Report, interval: Duration) -> String {
         return format!("{at}  the job has ended; last verdict: {judgement}");
     }
     let rank = report.judged_rank();
-    let named = rank.filter(|_| job.ranks.len() > 1);
-    let named = named.and_then(|rank| Some(format!("rank {}  ", rank.rank?)));
+    let mut numbered = job.numbered_ranks().filter(|_| job.ranks.len() > 1);
+    let named = numbered.find(|(_, of)| rank.is_some_and(|rank| rank.pid == of.pid));
+    let named = named.and_then(|(number, _)| Some(format!("rank {}  ", number?)));
     let step = rank.map(|rank| &rank.step);
     // A short interval may have no poll of the queue.
     let queue = latest

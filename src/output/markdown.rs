@@ -18,8 +18,8 @@ pub(crate) fn markdown(report: &Report) -> String {
             report.window.seconds,
             if job.ended { " before it ended" } else { "" },
         ));
-        for rank in &job.ranks {
-            self::rank(rank, &mut lines);
+        for (number, rank) in job.numbered_ranks() {
+            self::rank(number, rank, &mut lines);
         }
     }
     machine(report, &mut lines);
@@ -52,10 +52,8 @@ fn judgement(report: &Report) -> Vec<String> {
     lines
 }
 
-fn rank(rank: &RankReport, lines: &mut Vec<String>) {
-    let name = rank
-        .rank
-        .map_or_else(|| "Trainer".to_owned(), |rank| format!("Rank {rank}"));
+fn rank(number: Option<u32>, rank: &RankReport, lines: &mut Vec<String>) {
+    let name = number.map_or_else(|| "Trainer".to_owned(), |number| format!("Rank {number}"));
     heading(&name, lines);
     let mut figures = format::rank(rank).to_vec();
     figures.push(format::queue(rank.queue.as_ref()));

@@ -2,7 +2,8 @@
 
 use super::format;
 use crate::report::{
-    DeviceReport, DiskReport, GpuReport, LoaderKind, LoaderReport, RankReport, Report, WorkerReport,
+    DeviceReport, DiskReport, GpuReport, JobReport, LoaderKind, LoaderReport, RankReport, Report,
+    WorkerReport,
 };
 use crate::units::{counted, known};
 
@@ -18,8 +19,9 @@ pub(crate) fn text(report: &Report) -> String {
     // Before the first reading of the machine there are no figures.
     if report.host.cpus.is_some() {
         lines.push(String::new());
-        for rank in report.job.iter().flat_map(|job| &job.ranks) {
-            lines.extend(self::rank(rank));
+        let ranks = report.job.iter().flat_map(JobReport::numbered_ranks);
+        for (number, rank) in ranks {
+            lines.extend(self::rank(number, rank));
         }
         lines.extend(report.gpus.iter().map(gpu));
         lines.extend(format::disks(report).map(disk));
@@ -72,10 +74,8 @@ fn counted_time(report: &Report, batches: u64) -> String {
     }
 }
 
-fn rank(rank: &RankReport) -> Vec<String> {
-    let name = rank
-        .rank
-        .map_or_else(|| "trainer".to_owned(), |rank| format!("rank {rank}"));
+fn rank(number: Option<u32>, rank: &RankReport) -> Vec<String> {
+    let name = number.map_or_else(|| "trainer".to_owned(), |number| format!("rank {number}"));
     let [share, step, wait, load, rate] = format::rank(rank);
     let figures = format!("wait {share}   step {step}   wait {wait}   load {load}   {rate}");
     let mut lines = vec![entry(&name, &figures)];

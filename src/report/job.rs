@@ -9,7 +9,7 @@ use super::round::{bytes_per_s, number, round, share};
 use super::verdict::interval;
 use crate::model::rates::{
     Activity, DeviceRates, JobRates, LoadRates, LoaderRates, QueueRates, RankRates, StepRates,
-    WorkerRates,
+    WorkerRates, rank_numbers,
 };
 use crate::sample::{BatchLoad, LoaderKind, LoaderSettings, QueueSource, Run, WorkerNow};
 use crate::units::{Pid, Share};
@@ -217,6 +217,16 @@ pub struct StepReport {
 }
 
 impl JobReport {
+    /// Returns the ranks, each with the number that tells it apart; `None` for a single trainer without one.
+    pub(crate) fn numbered_ranks(&self) -> impl Iterator<Item = (Option<u32>, &RankReport)> {
+        let ranks: Vec<_> = self.ranks.iter().map(|rank| rank.rank).collect();
+        let numbers = match ranks[..] {
+            [None] => vec![None],
+            _ => rank_numbers(&ranks).into_iter().map(Some).collect(),
+        };
+        numbers.into_iter().zip(&self.ranks)
+    }
+
     pub(super) fn new(job: &JobRates) -> Self {
         Self {
             pid: job.key.pid,

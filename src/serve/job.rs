@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::exposition::Labels;
 use super::totals::{GpuTotals, JobTotals};
-use crate::report::{RankReport, Report};
+use crate::report::{JobReport, RankReport, Report};
 use crate::sample::OwnSample;
 use crate::units::Pid;
 
@@ -46,10 +46,10 @@ pub(super) fn of(job: &Job) -> Labels {
 
 /// Returns the ranks, each with the labels that identify it.
 pub(super) fn ranks(job: &Job) -> impl Iterator<Item = (Labels, &RankReport)> {
-    let reported = job.report.job.iter().flat_map(|of| &of.ranks);
-    reported.enumerate().map(|(place, report)| {
-        let place = u32::try_from(place).unwrap_or(u32::MAX);
-        let number = report.rank.unwrap_or(place).to_string();
+    let reported = job.report.job.iter();
+    let reported = reported.flat_map(JobReport::numbered_ranks);
+    reported.map(|(number, report)| {
+        let number = number.unwrap_or(0).to_string();
         (with(&of(job), [("rank", Some(number))]), report)
     })
 }

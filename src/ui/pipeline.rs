@@ -71,10 +71,9 @@ fn rank_line(view: &View<'_>, place: usize, width: u16) -> Line<'static> {
     };
     let shown = place == view.rank_place();
     let mark = if shown { view.glyphs().mark } else { " " };
-    let name = rank.number(place);
     row.text(Role::Focus, mark)
         .text(Dim, " rank ")
-        .right(Text, &name.to_string(), 2);
+        .right(Text, &rank.number.to_string(), 2);
     let workers = |rank: &RankRates| rank.main_loader().map_or(0, |loader| loader.workers.len());
     let cells = view
         .ranks()

@@ -133,8 +133,7 @@ impl<'a> View<'a> {
 
     /// Returns the number of the shown rank; 0 while no rank is known.
     pub(super) fn rank_number(&self) -> u32 {
-        let place = self.rank_place();
-        self.rank().map_or(0, |rank| rank.number(place))
+        self.rank().map_or(0, |rank| rank.number)
     }
 
     /// Returns the name of a panel about the rank, with the rank's number if there are several ranks.

@@ -124,11 +124,7 @@ fn last_rank_suffix(context: &Context<'_>, own: Share) -> String {
     let last = seen.min_by(|one, other| one.1.0.total_cmp(&other.1.0));
     let last = last.filter(|(_, share)| own.0 - share.0 >= MIN_DIFFERENCE);
     last.map_or_else(String::new, |(last, share)| {
-        let name = last.rank.map_or_else(
-            || format!("process {}", last.key.pid),
-            |rank| format!("rank {rank}"),
-        );
-        format!(", {name} {share}: the last to arrive")
+        format!(", rank {} {share}: the last to arrive", last.number)
     })
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::judge::NO_PROGRESS;
 use super::waits::DATA_WAITS;
 use super::{Interval, Kind, Verdict, WarmingUp};
-use crate::model::rates::Rates;
+use crate::model::rates::{RankRates, Rates};
 use crate::units::{Share, span};
 
 /// The verdict in words, as the screen and the reports show it.
@@ -88,9 +88,9 @@ impl Verdict {
         };
         let job = rates.and_then(|rates| rates.job.as_ref());
         let ranks = job.map_or(&[][..], |job| &job.ranks);
-        let found = |place: &usize| Some(ranks[*place].key) == self.rank_key;
-        let place = (0..ranks.len()).find(found).filter(|_| ranks.len() > 1);
-        let Some(rank) = place.map(|place| ranks[place].number(place)) else {
+        let found = |rank: &&RankRates| Some(rank.key) == self.rank_key;
+        let rank = ranks.iter().find(found).filter(|_| ranks.len() > 1);
+        let Some(rank) = rank.map(|rank| rank.number) else {
             return texts;
         };
         texts.map(|text| match text.as_str() {

@@ -13,7 +13,7 @@ use crate::model::rates::tally::time;
 use crate::model::rates::time_on_data::TimeOnData;
 use crate::model::rates::{
     Activity, CgroupRates, DeviceRates, GilRates, GpuRates, IoRates, JobRates, LoaderRates,
-    RankRates, Rates, WorkerRates, estimate, loader, polled_wait, step, tally,
+    RankRates, Rates, WorkerRates, estimate, loader, polled_wait, rank_numbers, step, tally,
 };
 use crate::model::usage::{CPU, Counts, Delta, RCHAR, READ, Usage};
 use crate::model::window::{RankSums, WindowSums};
@@ -62,13 +62,24 @@ pub(super) fn rates(
         let all = cores + ended;
         if all <= most { all } else { cores }
     });
+    let numbers: Vec<_> = newer.ranks.iter().map(|rank| rank.rank).collect();
+    let numbers = rank_numbers(&numbers).into_iter();
+    let numbered = newer
+        .ranks
+        .iter()
+        .zip(numbers)
+        .map(|(rank, number)| RankRates {
+            number,
+            ..row(rank)
+        });
+    let ranks = numbered.collect();
     JobRates {
         key: newer.key,
         command: newer.command.clone(),
         run: newer.run.clone(),
         access: newer.access,
         ended: newer.ended,
-        ranks: newer.ranks.iter().map(row).collect(),
+        ranks,
         cgroup: newer
             .cgroup
             .as_ref()
@@ -161,6 +172,7 @@ fn rank(
     RankRates {
         key: newer.key,
         rank: newer.rank,
+        number: 0,
         world_size: newer.world_size,
         local_rank: newer.local_rank,
         nccl: newer.nccl,

@@ -20,6 +20,15 @@ fn job(rates: Option<Rates>) -> JobRates {
 }
 
 #[test]
+fn ranks_are_told_apart_also_if_two_have_the_same_or_none() {
+    let numbers = |ranks: &[Option<u32>]| rank_numbers(ranks);
+    assert_eq!(numbers(&[Some(8), Some(9)]), [8, 9]);
+    assert_eq!(numbers(&[None, None]), [0, 1]);
+    // One process without a rank, one that inherited that of its parent.
+    assert_eq!(numbers(&[None, Some(0), Some(7), Some(7)]), [1, 0, 7, 2]);
+}
+
+#[test]
 fn a_queue_that_cannot_be_polled_between_epochs_may_be_empty_then() {
     let (older, mut newer) = (training(10.0), training(12.0));
     first_loader(&mut newer).queue.as_mut().unwrap().gone = 200;

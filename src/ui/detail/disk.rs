@@ -34,8 +34,8 @@ fn processes(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     let heads = ["read", "write", "asked for", "blocked", "faults/s"];
     let mut lines = vec![head(view, width, "PROCESSES", heads)];
     let rate = |rate: Option<BytesPerSecond>| format::rate(rate.map(|rate| rate.0));
-    for (place, rank) in view.ranks().iter().enumerate() {
-        let number = rank.number(place);
+    for rank in view.ranks() {
+        let number = rank.number;
         let name = format!("rank {number:<7} {}", rank.key.pid);
         let figures = [
             rate(rank.io.map(|io| io.read)),

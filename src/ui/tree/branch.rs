@@ -169,13 +169,7 @@ impl TreeBuilder<'_> {
     }
 
     fn rank(&self, rank: &RankRates) -> Branch {
-        let place = self
-            .job
-            .ranks
-            .iter()
-            .position(|other| other.key == rank.key);
-        let number = rank.number(place.unwrap_or(0));
-        let mut branch = self.process(rank.key, 1, format!("rank {number}"));
+        let mut branch = self.process(rank.key, 1, format!("rank {}", rank.number));
         branch.now = Some(state(rank.state));
         let loaders = rank.loaders.iter().map(|loader| self.loader(rank, loader));
         branch.below.extend(loaders);

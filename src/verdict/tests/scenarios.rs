@@ -523,6 +523,18 @@ fn around(share: f64, within: f64) -> Bounds {
     }
 }
 
+fn device(rank: &Rank) -> Option<DeviceRates> {
+    rank.device_busy.or(rank.copying).or(rank.idle_in_waits)?;
+    Some(DeviceRates {
+        name: Some("simulated".into()),
+        notice: None,
+        busy: rank.device_busy.map(Share),
+        copying: rank.copying.map(Share),
+        idle_in_waits: rank.idle_in_waits.map(Share),
+        rests_with_each_step: rank.rests,
+    })
+}
+
 fn rank(scenario: &Scenario) -> RankRates {
     let rank = &scenario.rank;
     let share = rank
@@ -536,10 +548,10 @@ fn rank(scenario: &Scenario) -> RankRates {
         .sum();
     let period = rank.batches_per_s.map(|rate| 1000.0 / rate);
     let part = |share: Option<f64>| Some(share? * period?);
-    let on_device = rank.device_busy.or(rank.copying).or(rank.idle_in_waits);
     RankRates {
         key: key(1),
         rank: None,
+        number: 0,
         world_size: rank.world_size,
         local_rank: None,
         nccl: rank.nccl,
@@ -584,14 +596,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         },
         overlaps: overlaps(scenario),
         slow_overlaps: vec![],
-        device: on_device.map(|_| DeviceRates {
-            name: Some("simulated".into()),
-            notice: None,
-            busy: rank.device_busy.map(Share),
-            copying: rank.copying.map(Share),
-            idle_in_waits: rank.idle_in_waits.map(Share),
-            rests_with_each_step: rank.rests,
-        }),
+        device: device(rank),
         activity: rank.activity.iter().map(activity).collect(),
         named: rank.named.map(Share),
         gil: rank.gil.map(|gil| GilRates {

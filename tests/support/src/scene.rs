@@ -541,6 +541,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
     RankRates {
         key: rank_key(rank),
         rank: Some(rank),
+        number: rank,
         world_size: Some(ranks),
         local_rank: Some(rank),
         nccl: false,
