@@ -22,7 +22,7 @@ mod supervisor;
 
 pub use exit_tracker::ExitTracker;
 pub use hook::{Hook, LoaderOverrides};
-pub use limits::{have_memory, raise_open_files, survive_the_limit_of_file_sizes};
+pub use limits::{have_memory, have_open_files, raise_open_files, survive_the_limit_of_file_sizes};
 pub use log::{Kept, Log, LogStorage};
 pub use protocol::{Ending, LaunchSpec, SupervisorEvent};
 pub use running::{CommandHandle, LaunchError, OutputTarget, Running};

@@ -10,6 +10,8 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use rustix::io::Errno;
+
 use crate::app::{self, Setup};
 use crate::config::{Config, Environment, Overrides};
 use crate::error::{Explain as _, Hinted, write_error};
@@ -92,6 +94,13 @@ pub(crate) fn can_draw() -> bool {
 }
 
 pub(crate) fn no_screen(error: &anyhow::Error) -> Hinted {
+    let errno = error.downcast_ref().and_then(Errno::from_io_error);
+    if matches!(errno, Some(Errno::MFILE | Errno::NFILE)) {
+        return Hinted::new(
+            "too few open files are allowed for a screen",
+            "raise the limit of open files (ulimit -n)",
+        );
+    }
     Hinted::new(
         format!("cannot use this terminal: {error:#}"),
         "`pipetop --once` prints a report without a screen",

@@ -2,6 +2,7 @@
 //! if there is too little memory. What it launches starts with the limits that the user has set.
 
 use std::collections::TryReserveError;
+use std::os::fd::AsFd;
 use std::sync::{Arc, OnceLock};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit, setrlimit};
@@ -9,6 +10,9 @@ use signal_hook::flag;
 
 /// Address space, in bytes, that pipetop and its threads need in addition to the program itself.
 const MEMORY: usize = 64 << 20;
+
+/// Open files of a screen that watches a job with a few processes.
+const SCREEN_FILES: usize = 24;
 
 /// The limit of open files when pipetop started. Empty if pipetop has not changed it.
 static BEFORE: OnceLock<Rlimit> = OnceLock::new();
@@ -44,6 +48,17 @@ pub fn have_memory() -> Result<(), TryReserveError> {
     }
     // The memory is reserved but not used, so it costs nothing.
     Vec::<u8>::new().try_reserve_exact(MEMORY)
+}
+
+/// Checks that the screen, its readers and what they read of a small job can have their files open: without them, keys
+/// and figures would be missing without a word.
+///
+/// # Errors
+/// Returns an error if they cannot.
+pub fn have_open_files() -> std::io::Result<()> {
+    let output = std::io::stdout();
+    let copies = (0..SCREEN_FILES).map(|_| output.as_fd().try_clone_to_owned());
+    copies.collect::<std::io::Result<Vec<_>>>().map(drop)
 }
 
 /// Makes all threads allocate from one arena. By default glibc reserves 64 MiB or more of address space for each of the

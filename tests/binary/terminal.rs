@@ -174,6 +174,24 @@ fn a_picture_that_cannot_be_written_leaves_no_files() {
     assert!(session.ended().success());
 }
 
+#[test]
+fn without_room_for_its_open_files_no_screen_opens() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    for limit in [8, 10, 12, 14, 20] {
+        let line = format!(
+            "ulimit -n {limit} && exec {} --proc-root {}",
+            support::pipetop().display(),
+            folder.path().display()
+        );
+        let mut session = Session::start_program("sh".as_ref(), &["-c", &line], &[], (80, 24));
+        assert_eq!(session.ended().exit_code(), 1, "{limit}");
+        session.until("the error", |text| {
+            text.contains("hint: raise the limit of open files")
+        });
+        assert!(!session.text().contains(ENTER), "{limit}");
+    }
+}
+
 /// A job that reads no files, so that none are created before it starts, on a device that every machine has.
 const COMPUTE: [&str; 5] = ["demo", "--preset", "compute", "--device", "sim"];
 

@@ -17,7 +17,7 @@ use super::{Io, Shown};
 use crate::background::{OwnedThread, lock, runtime, spawn};
 use crate::config::Config;
 use crate::job::Candidate;
-use crate::launch::{CommandHandle, Log, SupervisorEvent};
+use crate::launch::{CommandHandle, Log, SupervisorEvent, have_open_files};
 use crate::record::Samples;
 use crate::sample::Sample;
 use crate::serve::{Board, search};
@@ -219,6 +219,7 @@ pub(crate) fn on_terminal<S: Shown>(
     span: Option<Duration>,
     mut perform: impl FnMut(Effect),
 ) -> anyhow::Result<()> {
+    have_open_files()?;
     runtime()?.block_on(async {
         let signals = signals()?;
         shown.opens();
