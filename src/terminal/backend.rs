@@ -87,7 +87,10 @@ impl<W: Write> Backend for TerseBackend<W> {
     }
 
     fn show_cursor(&mut self) -> io::Result<()> {
-        self.0.show_cursor()
+        // ratatui's terminal prints an error of this when it is dropped, which panics where standard error is the same
+        // terminal and gone. Whatever else is written to it meets the same error.
+        let _ = self.0.show_cursor();
+        Ok(())
     }
 
     fn get_cursor_position(&mut self) -> io::Result<Position> {

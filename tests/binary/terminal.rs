@@ -91,7 +91,8 @@ fn a_terminal_that_is_closed_ends_it() {
     session.writer.take();
     session.master.take();
     // Only the terminal itself can hang up.
-    session.ended();
+    let status = session.ended();
+    assert!(status.success(), "{status:?}");
 }
 
 #[test]
