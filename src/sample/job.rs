@@ -36,6 +36,10 @@ pub struct JobSample {
     pub access: Tier,
     /// Ordered by rank, then by pid.
     pub ranks: Vec<RankSample>,
+    /// CPU time of its other processes: what the ranks and their workers started, such as commands or the process of a
+    /// `multiprocessing.Manager`. Empty in recordings of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<(ProcessKey, Duration)>,
     pub cgroup: Option<CgroupSample>,
     /// CPUs that the job's processes may run on (affinity and cpuset); of several sets, the largest.
     pub cpus_allowed: Option<u32>,

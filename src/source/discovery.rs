@@ -29,7 +29,7 @@ pub struct Discovery {
     reader: ProcessReader,
     known: BTreeMap<ProcessKey, KnownProcess>,
     /// This process; `None` if it has another number below the proc root.
-    own: Option<Pid>,
+    pub(super) own: Option<Pid>,
     family: Family,
     gap: Option<Gap>,
 }

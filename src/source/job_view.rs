@@ -24,6 +24,7 @@ use crate::source::disk::devices_of_open_files;
 use crate::source::poll::{PollTargets, PollerHandle, Seen};
 use crate::source::probe::Listener;
 use crate::source::process::ProcessReader;
+use crate::source::processes::others;
 use crate::source::run;
 use crate::units::{Pid, ProcessKey};
 use rank::RankView;
@@ -211,6 +212,8 @@ impl JobView {
             ranks,
             ..JobSample::new(key, self.command.clone(), access)
         };
+        let others = others(&sample, &self.discovery, &self.reader);
+        let sample = JobSample { others, ..sample };
         self.last = Some(sample.clone());
         Some(sample)
     }

@@ -260,7 +260,8 @@ impl ProcessReader {
         Some((counted.key, sample))
     }
 
-    fn ticks(&self, ticks: u64) -> Option<Duration> {
+    /// Converts clock ticks. `None` if they are more than a [`Duration`] can hold.
+    pub fn ticks(&self, ticks: u64) -> Option<Duration> {
         Duration::try_from_secs_f64(ticks as f64 / self.ticks_per_second as f64).ok()
     }
 

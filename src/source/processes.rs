@@ -32,6 +32,21 @@ const LAUNCHERS: [&str; 8] = [
     "horovodrun",
 ];
 
+/// Returns the CPU time of the job's processes that are neither ranks nor workers, as `discovery` found them for its sample.
+/// Without pipetop, which the job may have started.
+pub(super) fn others(
+    job: &JobSample,
+    discovery: &Discovery,
+    reader: &ProcessReader,
+) -> Vec<(ProcessKey, Duration)> {
+    let known: BTreeSet<ProcessKey> = job.processes().map(|(key, _)| key).collect();
+    let found = discovery.last_family().found.iter();
+    let others = found
+        .filter(|stat| !known.contains(&stat.key) && Some(stat.key.pid) != discovery.own)
+        .filter_map(|stat| Some((stat.key, reader.ticks(stat.cpu_ticks)?)));
+    others.collect()
+}
+
 /// Reads the job's processes.
 #[derive(Debug)]
 pub struct Processes {
@@ -270,6 +285,16 @@ mod tests {
         );
         root.process(901, 900, "sh", &[], &[901]);
         root
+    }
+
+    #[test]
+    fn what_ranks_and_workers_started_is_counted_by_itself() {
+        let root = root();
+        let reader = ProcessReader::new(root.0.path());
+        let others = others(&job(), &root.found(&job()), &reader);
+        let pids: Vec<i32> = others.iter().map(|(key, _)| key.pid.0).collect();
+        assert_eq!(pids, [900, 901]);
+        assert!(others.iter().all(|(_, cpu)| !cpu.is_zero()));
     }
 
     #[test]

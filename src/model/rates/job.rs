@@ -2,7 +2,8 @@
 //!
 //! Does not depend on how a loader works inside.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use crate::model::interval::{SampleInterval, count_grown};
 use crate::model::overlap::overlap;
@@ -55,11 +56,13 @@ pub(super) fn rates(
         known.reduce(|a, b| a + b).map(|sum| sum / interval.seconds)
     };
     let living = per_second(&all, CPU).map(|nanos| nanos / 1e9);
-    let ended = older.map_or(0.0, |older| used_by_ended(older, newer)) / interval.seconds;
-    // A child that ended may have run for hours before this interval.
+    let rest = older.map_or(0.0, |older| {
+        used_by_others(older, newer) + used_by_ended(older, newer)
+    }) / interval.seconds;
+    // A child that ended, or one that was not found before, may have run for hours before this interval.
     let most = newer.cpus_allowed.map_or(f64::INFINITY, f64::from);
     let cpu_cores = living.map(|cores| {
-        let all = cores + ended;
+        let all = cores + rest;
         if all <= most { all } else { cores }
     });
     let numbers: Vec<_> = newer.ranks.iter().map(|rank| rank.rank).collect();
@@ -91,19 +94,38 @@ pub(super) fn rates(
     }
 }
 
-/// Returns the CPU seconds of the ranks' children that ended between the samples. For workers in the older sample, only
+/// Returns the CPU seconds of the job's processes that are neither ranks nor workers.
+fn used_by_others(older: &JobSample, newer: &JobSample) -> f64 {
+    let before: BTreeMap<ProcessKey, Duration> = older.others.iter().copied().collect();
+    let used = |(key, cpu): &(ProcessKey, Duration)| {
+        cpu.saturating_sub(before.get(key).copied().unwrap_or_default())
+    };
+    newer
+        .others
+        .iter()
+        .map(used)
+        .sum::<Duration>()
+        .as_secs_f64()
+}
+
+/// Returns the CPU seconds of the ranks' children that ended between the samples. For processes in the older sample, only
 /// the time since then counts.
 fn used_by_ended(older: &JobSample, newer: &JobSample) -> f64 {
     let of_rank = |rank: &RankSample| {
         let before = older.rank(rank.key)?;
         let ended = rank.process.children_cpu?;
-        let ended = ended.saturating_sub(before.process.children_cpu?);
-        let known = before.loaders.iter().flat_map(LoaderSample::processes);
-        let gone = known.filter(|worker| process_of(newer, worker.key).is_none());
-        let counted = gone.filter_map(|worker| worker.process.cpu).sum();
-        Some(ended.saturating_sub(counted).as_secs_f64())
+        Some(ended.saturating_sub(before.process.children_cpu?))
     };
-    newer.ranks.iter().filter_map(of_rank).sum()
+    let ended: Duration = newer.ranks.iter().filter_map(of_rank).sum();
+    let workers = older.ranks.iter().flat_map(|rank| &rank.loaders);
+    let workers = workers.flat_map(LoaderSample::processes);
+    let workers = workers.filter_map(|worker| Some((worker.key, worker.process.cpu?)));
+    let known = workers.chain(older.others.iter().copied());
+    let others = newer.others.iter().map(|(key, _)| *key);
+    let living: BTreeSet<ProcessKey> = newer.processes().map(|it| it.0).chain(others).collect();
+    let gone = known.filter(|(key, _)| !living.contains(key));
+    let counted = gone.map(|(_, cpu)| cpu).sum();
+    ended.saturating_sub(counted).as_secs_f64()
 }
 
 fn process_of(job: &JobSample, key: ProcessKey) -> Option<&ProcessSample> {

@@ -91,6 +91,27 @@ fn a_job_shows_what_all_its_processes_use() {
 }
 
 #[test]
+fn what_the_ranks_and_workers_started_belongs_to_the_job() {
+    let with = |at: f64, others: &[(i32, f64)]| {
+        let mut sample = training(at);
+        let others = others.iter().map(|(pid, cpu)| (key(*pid), secs(*cpu)));
+        sample.job.as_mut().unwrap().others = others.collect();
+        sample
+    };
+    let cores = |newer: &[(i32, f64)]| {
+        let older = with(4.0, &[(7, 30.0), (8, 5.0)]);
+        job(between(&older, &with(6.0, newer))).cpu_cores
+    };
+    close(
+        cores(&[(7, 31.0), (8, 5.0), (9, 0.2)]),
+        0.3 + 2.0 * 0.8 + 0.6,
+    );
+    close(cores(&[]), 0.3 + 2.0 * 0.8);
+    // More than the job can use in this time, so it was used before.
+    close(cores(&[(9, 600.0)]), 0.3 + 2.0 * 0.8);
+}
+
+#[test]
 fn a_step_that_was_not_seen_has_no_length() {
     let waiting = |at: f64, waiting: u64| {
         let mut sample = training(at);

@@ -128,6 +128,7 @@ pub(crate) fn training(at: f64) -> Sample {
         run: Some(run()),
         access: Tier::T2,
         ranks: vec![rank(at)],
+        others: vec![],
         cgroup: Some(CgroupSample {
             path: "/job".to_owned(),
             cpu_quota: Some(4.0),
