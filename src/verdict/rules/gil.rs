@@ -3,6 +3,7 @@
 use crate::units::Share;
 use crate::verdict::busy_time::most_of_the_wait;
 use crate::verdict::context::Context;
+use crate::verdict::level::SLIGHT;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
@@ -24,25 +25,29 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// Minimum share of the time that the main thread waits for the lock.
+/// Minimum share of the time that the main thread waits for the lock, for waits outside the loader to count.
 const MIN_SHARE: f64 = 0.2;
 
 /// Detects waits for data that are in fact waits for the lock: a batch is there, but cannot be taken.
 fn in_the_loader(context: &Context<'_>) -> Option<Evidence> {
     most_of_the_wait(context, Some(context.rank.gil?.in_loader))?;
-    check_step(context)
+    waits_for_lock(context, SLIGHT)
 }
 
 /// Detects a step that is slow because of the lock. A timer around the loader does not show that.
 fn check_step(context: &Context<'_>) -> Option<Evidence> {
+    waits_for_lock(context, MIN_SHARE)
+}
+
+fn waits_for_lock(context: &Context<'_>, at_least: f64) -> Option<Evidence> {
     let waits = context.rank.gil?;
     let waits = Share(waits.in_loader.0 + waits.outside.0).clamped();
-    (waits.0 >= MIN_SHARE).then(|| {
+    (waits.0 >= at_least).then(|| {
         let holder = context.rank.gil_holders.first();
         let holder = holder.map_or_else(String::new, |holder| {
             format!(", {} of it for {}", holder.share, holder.name)
         });
         let text = format!("main thread waits for Python's lock (GIL) {waits} of the time{holder}");
-        Evidence::supporting("gil", waits.0, MIN_SHARE, text)
+        Evidence::supporting("gil", waits.0, at_least, text)
     })
 }
