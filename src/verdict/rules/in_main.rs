@@ -22,7 +22,21 @@ pub(super) const RULE: Rule = Rule {
 const HANDED_OVER: f64 = 2.0;
 
 fn advice(situation: &Situation<'_>) -> Vec<String> {
-    let takes = situation.context.rank.step.wait_ms;
+    let context = situation.context;
+    if let Some(share) = collates(context) {
+        return vec![
+            format!(
+                "have the dataset return few large tensors: joining the samples' tensors (collate) takes {share} of the time"
+            ),
+            "only then load in worker processes: many small tensors take longer to hand over than to load".into(),
+        ];
+    }
+    if context.cpus().is_some_and(|cpus| cpus < 2.0) && network_in_main(context).is_none() {
+        return texts(&[
+            "give the job a second CPU, or load less: worker processes would only compete for its one CPU",
+        ]);
+    }
+    let takes = context.rank.step.wait_ms;
     if takes.is_some_and(|ms| ms < HANDED_OVER) {
         return texts(&[
             "load all samples of a batch at once, as by __getitems__ or by indexing a tensor with them",
@@ -30,9 +44,15 @@ fn advice(situation: &Situation<'_>) -> Vec<String> {
         ]);
     }
     texts(&[
-        load_ahead(situation.context),
-        "then watch again to see how many workers the step needs",
+        load_ahead(context),
+        "then watch again: it shows how many workers the step needs, and whether many small tensors take long to hand over",
     ])
+}
+
+/// Returns the share of time in which PyTorch joins samples to a batch, if that is most of the waits.
+fn collates(context: &Context<'_>) -> Option<Share> {
+    let joining = context.time_in(|name| name.starts_with("collate") && name.ends_with(" (torch)"));
+    most_of_the_wait(context, Some(joining))
 }
 
 /// Returns the advice to load in parallel with the step.
