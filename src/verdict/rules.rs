@@ -39,6 +39,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::busy_time::MIN_SHARE_OF_WAIT;
 use super::context::Context;
 use super::level::SLIGHT;
 use super::rule::{Resource, Rule};
@@ -146,10 +147,21 @@ fn first_of<'a>(
     // If batches are ready almost always, or during most of the waits, the trainer does not wait for the workers.
     let is_ready = |at_most: Share| at_most.0 < SLIGHT || waits_beside_the_queue(context);
     let ready = context.queue_empty_at_most().is_some_and(is_ready);
+    let blameless = ready || mostly_idle(context);
     causes.find_map(|cause| {
-        let may_be = !(ready && cause.rule().more_workers_help);
+        let may_be = !(blameless && cause.rule().more_workers_help);
         may_be.then(|| Some((*cause, cause.check(context, kind)?)))?
     })
+}
+
+/// Whether all workers together load for less than half of the time that the trainer waits: whatever they spend it on, most
+/// waits are for something else, such as the handover.
+fn mostly_idle(context: &Context<'_>) -> bool {
+    let workers = context.workers();
+    let busy: Option<f64> = workers.iter().map(|worker| Some(worker.busy?.0)).sum();
+    let busy = busy.filter(|_| !workers.is_empty());
+    busy.zip(context.wait())
+        .is_some_and(|(busy, wait)| busy < wait.share.0 * MIN_SHARE_OF_WAIT)
 }
 
 /// Whether the queue was seen empty in less than half of the time that the trainer waits: then it waits for workers to
