@@ -15,6 +15,9 @@ use crate::units::Share;
 
 const ONE_ITERATOR: &str = "take all batches from one iterator: now each pass ends after a batch, as with next(iter(loader)) in each step";
 
+/// Maximum busy share at which workers have time that they cannot use.
+const MOST_BUSY: f64 = 0.75;
+
 /// Workers whose busy share is at most this part of the share of waits work only during them.
 const MOST_OF_WAIT: f64 = 1.1;
 
@@ -112,7 +115,7 @@ fn advice(
             let more = match (situation.more_workers(), ahead) {
                 (more, _) if known => more.into_iter().chain(loader_advice(situation.context)).collect(),
                 (more, Some(ahead)) => iter::once(ahead).chain(more).collect(),
-                (Some(more), None) => vec![more],
+                (Some(more), None) => iter::once(more).chain(any_order(situation)).collect(),
                 (None, None) => larger_reserve_advice(situation),
             };
             let sleeps = may_share_a_limit(situation.context).filter(|_| !more.is_empty());
@@ -257,13 +260,28 @@ fn larger_reserve_advice(situation: &Situation<'_>) -> Vec<String> {
             "prefetch_factor {factor} -> {more} (a larger reserve covers slow batches): {gain}; {batches} more batches in memory"
         ))
     });
-    let gain = gain(situation.stall, f64::INFINITY);
-    let any_order = (loader.settings.in_order == Some(true)).then(|| {
+    reserve
+        .into_iter()
+        .chain(in_any_order(situation, f64::INFINITY))
+        .collect()
+}
+
+/// Returns advice if the workers are too few, but are idle for some of the time even so: they have loaded all that they may
+/// load ahead of a slow batch.
+fn any_order(situation: &Situation<'_>) -> Option<String> {
+    let busy = situation.context.mean_share(|worker| worker.busy)?;
+    let at_most = 1.0 / busy.0.max(0.01);
+    (busy.0 <= MOST_BUSY).then(|| in_any_order(situation, at_most))?
+}
+
+/// Returns the advice to take batches as they come, in which the job becomes at most `at_most` times as fast.
+fn in_any_order(situation: &Situation<'_>, at_most: f64) -> Option<String> {
+    let gain = gain(situation.stall, at_most);
+    (situation.context.loader?.settings.in_order == Some(true)).then(|| {
         format!(
             "in_order=False (PyTorch 2.6 and newer) lets ready batches pass a slow one: {gain}; the order then varies"
         )
-    });
-    reserve.into_iter().chain(any_order).collect()
+    })
 }
 
 /// Returns the gain from a reserve that lasts this many seconds longer. `None` if it is too small, as for waits that

@@ -1,6 +1,6 @@
 //! The number of workers that would match the step, the number that the CPUs can feed, and the gain from free loading.
 
-use super::busy_time::{delayed, locked};
+use super::busy_time::{MIN_SHARE_OF_BUSY, delayed, locked};
 use super::context::Context;
 use super::{Headspace, Interval, WorkerAdvice};
 use crate::sample::LoaderKind;
@@ -86,7 +86,7 @@ pub(super) fn gil_limited(context: &Context<'_>) -> bool {
 }
 
 /// Minimum part of the CPU time that one more worker could use, at which it is worth adding.
-const LEAST_OF_A_CPU: f64 = 0.9;
+const LEAST_OF_A_CPU: f64 = 0.5;
 
 /// Returns the number of workers that the CPUs can feed, in addition to the trainer and the other ranks: a whole
 /// number, at least one. The last one may get only part of the CPU time that it could use.
@@ -217,7 +217,14 @@ pub(super) fn more_workers(
         format!("; {batches} more batches in memory")
     });
     let cost = reserve.unwrap_or_default();
-    Some(format!("{name} {now} -> {advised} ({limit}): {gain}{cost}"))
+    let served = context.of_busy(|worker| worker.network);
+    let condition = match served {
+        Some(share) if share.0 >= MIN_SHARE_OF_BUSY => " if the server keeps up",
+        _ => "",
+    };
+    Some(format!(
+        "{name} {now} -> {advised} ({limit}): {gain}{condition}{cost}"
+    ))
 }
 
 /// Returns the ratio of what the advised workers load to what the present ones load, if the CPUs can feed `fed`
