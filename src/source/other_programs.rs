@@ -14,8 +14,10 @@ use crate::units::{Pid, ProcessKey};
 /// Shortest time between two listings, in all and per process, so that thousands of processes do not cost more.
 const PAUSE: Duration = Duration::from_secs(4);
 const PAUSE_EACH: Duration = Duration::from_millis(2);
-/// All processes are listed if at least this share of the machine's CPU time is in use.
+/// All processes are listed if at least this share of the machine's CPU time is in use. They are forgotten if it was less for
+/// this long: a machine that is full on average has short breaks.
 const FULL: f64 = 0.9;
+const FORGET_AFTER: Duration = Duration::from_secs(10);
 /// Maximum number of programs named, and the least number of CPUs that each must use.
 const MAX_PROGRAMS: usize = 3;
 const MIN_CPUS: f64 = 0.1;
@@ -26,6 +28,8 @@ pub(super) struct OtherPrograms {
     reader: ProcessReader,
     /// When the machine's busy time was last read, and its value.
     busy: Option<(Duration, Duration)>,
+    /// When the machine was last full.
+    full: Option<Duration>,
     /// CPU time of each process at the last listing, in clock ticks.
     listed: Option<(Duration, BTreeMap<ProcessKey, u64>)>,
     found: Vec<OtherProgram>,
@@ -36,6 +40,7 @@ impl OtherPrograms {
         Self {
             reader: ProcessReader::new(proc_root),
             busy: None,
+            full: None,
             listed: None,
             found: vec![],
         }
@@ -50,7 +55,12 @@ impl OtherPrograms {
         cpus: u32,
         ours: impl FnOnce() -> BTreeSet<Pid>,
     ) -> Vec<OtherProgram> {
-        if !self.is_full(now, busy, cpus) {
+        let full = self.is_full(now, busy, cpus);
+        if full {
+            self.full = Some(now);
+        }
+        let recently = |at| now.saturating_sub(at) < FORGET_AFTER;
+        if !self.full.is_some_and(recently) {
             (self.listed, self.found) = (None, vec![]);
             return vec![];
         }
@@ -58,7 +68,7 @@ impl OtherPrograms {
             let each = u32::try_from(known.len()).unwrap_or(u32::MAX);
             now.saturating_sub(*at) >= PAUSE.max(PAUSE_EACH.saturating_mul(each))
         };
-        if self.listed.as_ref().is_none_or(due) {
+        if full && self.listed.as_ref().is_none_or(due) {
             self.list(now, &ours());
         }
         self.found.clone()
@@ -150,6 +160,7 @@ mod tests {
         let found = [("cc1".to_owned(), 90.0), ("mandb".to_owned(), 12.0)];
         assert_eq!(read(6, 12), found);
         assert_eq!(read(7, 14), found);
-        assert_eq!(read(8, 15), [], "there are CPUs free");
+        assert_eq!(read(8, 15), found, "a break");
+        assert_eq!(read(17, 25), [], "there are CPUs free");
     }
 }
