@@ -17,6 +17,9 @@ pub(super) const ALL_BUSY: f64 = 0.9;
 /// Minimum share of busy time, runnable but not running, that shows a shortage of CPUs.
 pub(super) const DELAYED: f64 = 0.3;
 
+/// Minimum busy share of the machine's CPUs at which none is free.
+pub(super) const FULL: Share = Share(0.9);
+
 /// Share of the workers' busy time on a CPU or waiting for one, below which CPUs are not the bottleneck.
 pub(super) const MOSTLY_CPU: f64 = 0.5;
 

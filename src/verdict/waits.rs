@@ -4,6 +4,7 @@
 //! evidence makes one.
 
 use super::Missing;
+use super::busy_time::FULL;
 use super::context::Context;
 use super::device::starved_in_backward;
 use super::level::{HIGH, MODERATE, SLIGHT};
@@ -89,7 +90,8 @@ fn main_functions(context: &Context<'_>) -> String {
 /// Returns the missing signal if nothing of the rank runs for much of the time, and nothing shows what it waits for:
 /// that time is not computing.
 pub(super) fn nothing_runs(context: &Context<'_>) -> Option<Missing> {
-    let blocked = context.rank.blocked?.0 - starved_in_backward(context.rank).0;
+    let starved = starved_in_backward(context.rank).0;
+    let blocked = context.rank.blocked?.0 - starved.max(starved_beside_ready_batches(context).0);
     let blocked = Some(Share(blocked)).filter(|blocked| blocked.0 >= HIGH)?;
     let unclear = context.rank.wait.as_ref().is_none_or(is_unclear);
     let waits = if unclear {
@@ -102,6 +104,17 @@ pub(super) fn nothing_runs(context: &Context<'_>) -> Option<Missing> {
         let why = format!("the process is blocked {blocked} of the time: {waits}{seen}");
         Missing::new("main-thread", why, "look at what that function waits for")
     })
+}
+
+/// Returns the share of time in which the threads that the main thread waits for may have lacked a CPU, on a full machine.
+/// That time counts as a slow step only if batches are ready all the time, so that none of it is a wait for data.
+fn starved_beside_ready_batches(context: &Context<'_>) -> Share {
+    let empty = context.queue_empty_at_most();
+    let ready = empty.is_some_and(|empty| empty.0 < SLIGHT);
+    let host = &context.rates.host;
+    let full = host.cpu.is_some_and(|cpu| cpu >= FULL);
+    let lacked = host.pressure_cpu.filter(|_| ready && full);
+    lacked.unwrap_or_default()
 }
 
 /// Returns the missing signal if the main thread is in an event loop for much of the time, or for enough to hide the

@@ -1,7 +1,7 @@
 //! Programs outside the job use the CPUs that its workers or its trainer wait for.
 
 use crate::units::Share;
-use crate::verdict::busy_time::{DELAYED, delayed, most_of_the_wait};
+use crate::verdict::busy_time::{DELAYED, FULL, delayed, most_of_the_wait};
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, Situation};
 use crate::verdict::{Evidence, Kind};
@@ -16,8 +16,6 @@ pub(super) const RULE: Rule = Rule {
     advice,
 };
 
-/// Minimum busy share of the machine's CPUs at which none is free.
-const FULL: Share = Share(0.9);
 /// Minimum share of the machine's CPUs used by others at which they slow the job down.
 const MIN_OTHERS: f64 = 0.2;
 

@@ -57,6 +57,7 @@ struct Scenario {
     /// Whether the cgroup is frozen now; absent = not known.
     #[serde(default)]
     frozen: Option<bool>,
+    pressure_cpu: Option<f64>,
     pressure_memory: Option<f64>,
     swapped_in_per_s: Option<f64>,
     /// The disk that holds the job's files.
@@ -800,6 +801,7 @@ fn rates(scenario: &Scenario) -> Rates {
                     cpus: *cpus,
                 })
                 .collect(),
+            pressure_cpu: scenario.pressure_cpu.map(Share),
             pressure_memory: scenario.pressure_memory.map(Share),
             swapped_in_per_s: scenario.swapped_in_per_s,
             ..HostRates::default()
