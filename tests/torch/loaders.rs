@@ -896,10 +896,12 @@ fn work_between_epochs_that_is_in_no_loader() {
 
 #[test]
 fn query_before_each_epoch() {
-    let query = loader("query_before_epochs", "torch").loads(17, 1, 1);
+    let query = loader("query_before_epochs", "torch").loads(10, 1, 1);
     Loader {
         // It computes.
         share: Share::Half,
+        // A window cuts two of its epochs, which last more than a second.
+        observed: Some(2 * OBSERVED),
         ..query.right_or_unknown()
     }
     .check();
