@@ -889,6 +889,8 @@ fn work_between_epochs_that_is_in_no_loader() {
     Loader {
         // It computes.
         share: Share::Half,
+        // A window cuts two of its epochs, which last more than three seconds.
+        observed: Some(2 * OBSERVED),
         ..work.right_or_unknown()
     }
     .check();
