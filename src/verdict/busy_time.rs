@@ -53,6 +53,7 @@ pub(super) fn is_held_up(context: &Context<'_>, part: Share) -> bool {
     let delay = context.rank.main_run_delay;
     let trainer = delay.is_some_and(|delay| delay.0 >= part.0 / 2.0);
     let workers = delayed(context).is_some_and(|delay| delay.0 >= DELAYED);
+    // It explains no more of the receiving than it lasts.
     let delays = context.workers().iter();
     let delays: f64 = delays.filter_map(|worker| Some(worker.run_delay?.0)).sum();
     let workers = workers && delays >= part.0 / 2.0;

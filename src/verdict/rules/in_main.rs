@@ -2,7 +2,7 @@
 
 use crate::sample::LoaderKind;
 use crate::units::Share;
-use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, most_of_the_wait, network_in_main};
+use crate::verdict::busy_time::{ALL_BUSY, MIN_SHARE_OF_WAIT, most_of_the_wait, network_in_main};
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, Situation, texts};
 use crate::verdict::{Evidence, Kind};
@@ -32,7 +32,9 @@ fn advice(situation: &Situation<'_>) -> Vec<String> {
             "only then load in worker processes: many small tensors take longer to hand over than to load".into(),
         ];
     }
-    if context.cpus().is_some_and(|cpus| cpus < 2.0) && network_in_main(context).is_none() {
+    // Beside a step on a GPU, or while it waits for a disk, workers could use that CPU.
+    let uses_it = context.rank.main_cpu.is_some_and(|cpu| cpu.0 >= ALL_BUSY);
+    if uses_it && context.cpus().is_some_and(|cpus| cpus < 2.0) {
         return texts(&[
             "give the job a second CPU, or load less: worker processes would only compete for its one CPU",
         ]);
