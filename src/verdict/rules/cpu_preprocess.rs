@@ -1,5 +1,6 @@
 //! Workers are busy computing: decoding, augmenting, tokenising.
 
+use super::in_main::may_have_processes;
 use crate::model::rates::WorkerRates;
 use crate::units::Share;
 use crate::verdict::busy_time::{MOSTLY_CPU, mostly_cpu};
@@ -46,8 +47,15 @@ fn on_cpu(worker: &WorkerRates) -> Option<Share> {
 }
 
 fn advice(situation: &Situation<'_>) -> Vec<String> {
-    let processes = gil_limited(situation.context)
-        .then(|| "load in processes: only one thread at a time can run Python".into());
+    let processes = gil_limited(situation.context).then(|| in_processes(situation.context).into());
     let more = situation.more_workers().or(processes).into_iter();
     more.chain([situation.cheaper_transforms()]).collect()
+}
+
+fn in_processes(context: &Context<'_>) -> &'static str {
+    if may_have_processes(context) {
+        "set num_workers to 1 or more, to load in processes: only one thread at a time can run Python"
+    } else {
+        "load in processes: only one thread at a time can run Python"
+    }
 }

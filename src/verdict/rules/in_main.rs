@@ -65,9 +65,7 @@ fn joins_samples(context: &Context<'_>) -> Option<Share> {
 
 /// Returns the advice to load in parallel with the step.
 pub(super) fn load_ahead(context: &Context<'_>) -> &'static str {
-    let kind = context.loader.map(|loader| loader.kind);
-    // If a known library feeds PyTorch's loader, `loader_advice` names the library's own parameters.
-    if kind == Some(LoaderKind::PytorchMain) && context.known_loader().is_none() {
+    if may_have_processes(context) {
         if context.loads_after_loader() {
             return "move that work into the dataset or its collate_fn, and set num_workers to 1 or more";
         }
@@ -75,6 +73,18 @@ pub(super) fn load_ahead(context: &Context<'_>) -> &'static str {
     } else {
         "load ahead of the step: in other processes or threads, through a queue"
     }
+}
+
+/// Whether PyTorch's loader runs in the trainer's own threads and could load in processes instead. If a known library feeds it,
+/// `loader_advice` names the library's own parameters.
+pub(super) fn may_have_processes(context: &Context<'_>) -> bool {
+    let pytorch = context.loader.is_some_and(|loader| match loader.kind {
+        LoaderKind::PytorchMain => true,
+        // Of other loaders, no batch size is known.
+        LoaderKind::Other => loader.settings.batch_size.is_some(),
+        _ => false,
+    });
+    pytorch && context.known_loader().is_none()
 }
 
 fn check(context: &Context<'_>) -> Option<Evidence> {

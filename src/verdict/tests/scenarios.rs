@@ -87,6 +87,8 @@ struct Rank {
     has_loader: bool,
     /// Name of a loader of another library; empty = it has no name.
     other_loader: Option<String>,
+    /// Known only of PyTorch's loader.
+    batch_size: Option<u32>,
     waiting: Option<f64>,
     #[serde(default)]
     receiving: f64,
@@ -458,6 +460,7 @@ fn loader(rank: &Rank) -> LoaderRates {
                 .all(|worker| !worker.thread)
                 .then_some(num_workers),
             prefetch_factor: Some(2),
+            batch_size: rank.batch_size,
             in_order: rank.in_order,
             pin_memory: rank.pin_memory,
             persistent_workers: rank.persistent_workers,
