@@ -3,6 +3,9 @@
 //! Does no I/O.
 
 use ratatui::text::Line;
+use serde::Deserialize as _;
+use serde::de::IntoDeserializer as _;
+use serde::de::value::Error;
 
 use super::report::{FleetRank, FleetReport, RunReport};
 use crate::config::Role;
@@ -10,6 +13,7 @@ use crate::ui::glyphs::{ASCII, UNICODE};
 use crate::ui::line_builder::LineBuilder;
 use crate::ui::table::{self, KEPT, TableColumn};
 use crate::units::{known, printable, shortened};
+use crate::verdict::Cause;
 
 /// Maximum width of a name in columns.
 const NAME: usize = 24;
@@ -135,7 +139,7 @@ fn cells(run: &RunReport, ascii: bool) -> Vec<String> {
         run.nodes.to_string(),
         run.ranks.to_string(),
         verdict,
-        run.cause.as_deref().map(short).unwrap_or_default(),
+        run.cause.as_deref().map(cause_words).unwrap_or_default(),
         share(run.lost_share),
         history(&run.history, ascii),
         figure(run.ranks_lost),
@@ -166,6 +170,13 @@ fn rank_cells(rank: &FleetRank) -> Vec<String> {
 /// Returns the kind of a verdict as the other screens write it.
 fn words(kind: &str) -> String {
     kind.to_uppercase().replace("-UP", " UP")
+}
+
+/// Returns the words for a cause as the other screens write it; the name itself if only another version of pipetop knows
+/// it.
+fn cause_words(name: &str) -> String {
+    let known: Result<_, Error> = Cause::deserialize(name.into_deserializer());
+    known.map_or_else(|_| short(name), |cause| cause.words().to_owned())
 }
 
 fn share(share: Option<f64>) -> String {
@@ -263,6 +274,19 @@ mod tests {
         };
         report.runs[0].all_ranks = vec![rank("17", 0.7, true), rank("2", 0.4, false)];
         insta::assert_snapshot!(text(&report, false));
+    }
+
+    #[test]
+    fn a_cause_is_in_words_unless_it_is_not_known() {
+        let cause = |name: &str| {
+            let mut report = report();
+            report.runs.truncate(1);
+            report.runs[0].cause = Some(name.to_owned());
+            text(&report, true)
+        };
+        assert!(cause("cpu-oversubscribed").contains("  too many workers for the CPUs  "));
+        assert!(cause("of-a-newer-version").contains("  of-a-newer-version  "));
+        assert!(!cause("a\u{1b}[2Jb").contains('\u{1b}'));
     }
 
     #[test]

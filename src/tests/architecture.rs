@@ -144,6 +144,7 @@ const ARROWS: [(&str, &[&str]); 37] = [
             "ui",
             "units",
             "untrusted",
+            "verdict",
         ],
     ),
     (
