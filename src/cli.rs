@@ -319,12 +319,16 @@ fn habit(message: &str) -> Option<String> {
     let option = message.strip_prefix("unexpected argument '")?;
     let known = match option.split('\'').next()? {
         "-d" => "`--interval 2s` sets the time between samples",
-        "-n" | "-b" | "-1" => "`--once` prints one report and exits",
+        "-n" | "-b" => "`--once` prints one report and exits",
+        "-1" => "`--once` prints one report and exits; a PID has no sign",
         "-s" => "on the screen, `o` sorts by the next column",
         "-u" | "--user" => "name a job by its PID or a word of its command line",
         "-i" => "`--interval 2s` sets the time between samples, `--gpu 0` shows one GPU",
         "-t" | "-H" => "on the screen, `t` shows the process tree",
         "-C" => "`--theme mono` uses no colours",
+        number if number.starts_with('-') && number.ends_with(char::is_numeric) => {
+            "a PID has no sign"
+        }
         _ => return None,
     };
     Some(known.to_owned())

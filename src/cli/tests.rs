@@ -324,6 +324,8 @@ fn usage_errors_have_one_line_and_one_hint() {
             "unexpected argument '-1'",
             "`--once` prints one report",
         ),
+        ("-1", "unexpected argument '-1'", "a PID has no sign"),
+        ("-48213", "unexpected argument '-4'", "a PID has no sign"),
         ("a 9", "unexpected argument '9'", "--help"),
         (
             "repaly a.rec",
