@@ -115,7 +115,7 @@ impl Config {
         environment: &Environment,
     ) -> Result<Self, ConfigError> {
         let (path, text) = match path {
-            Some(path) => (path.to_owned(), file::read(path)?),
+            Some(path) => (path.to_owned(), file::read_named(path)?),
             None => match usual_path() {
                 Some(path) if path.exists() => {
                     let text = file::read(&path)?;
@@ -129,7 +129,13 @@ impl Config {
 
     /// Returns the errors in this file, in order, at most 20.
     pub fn check(path: &Path) -> Vec<ConfigError> {
-        let mut text = match file::read(path) {
+        let usual = usual_path().is_some_and(|usual| usual == path);
+        let text = if usual {
+            file::read(path)
+        } else {
+            file::read_named(path)
+        };
+        let mut text = match text {
             Ok(text) => text,
             Err(error) => return vec![error],
         };

@@ -120,7 +120,16 @@ impl ConfigError {
 }
 
 pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
-    regular_file::read_text(path, MAX_FILE_BYTES).map_err(|error| ConfigError {
+    readable(path, regular_file::read_text(path, MAX_FILE_BYTES))
+}
+
+/// Like [`read`], for a file or a pipe that the user has named.
+pub(super) fn read_named(path: &Path) -> Result<String, ConfigError> {
+    readable(path, regular_file::read_named_text(path, MAX_FILE_BYTES))
+}
+
+fn readable(path: &Path, text: std::io::Result<String>) -> Result<String, ConfigError> {
+    text.map_err(|error| ConfigError {
         message: format!("cannot read {}: {error}", path.display()),
         line: None,
         meant: None,
