@@ -15,7 +15,7 @@ use hyper::header::{
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
@@ -27,6 +27,8 @@ use super::web_config::WebConfig;
 
 /// Time limit of a request and its answer, however slowly the client sends and reads.
 const DEADLINE: Duration = Duration::from_secs(30);
+/// Time limit until the whole request is there, and before it the handshake: who sends nothing holds a descriptor.
+const REQUEST: Duration = Duration::from_secs(10);
 /// Maximum number of clients at a time. A further one ends the oldest: clients that send nothing must not keep others
 /// out.
 const CLIENTS: usize = 256;
@@ -82,7 +84,7 @@ impl HttpService {
                 None => self.serve_http(client).await,
                 Some(tls) => {
                     // A client that does not speak TLS gets no answer.
-                    if let Ok(client) = tls.accept(client).await {
+                    if let Ok(Ok(client)) = timeout(REQUEST, tls.accept(client)).await {
                         self.serve_http(client).await;
                     }
                 }
@@ -98,6 +100,7 @@ impl HttpService {
         };
         let mut http = http1::Builder::new();
         http.keep_alive(false);
+        http.timer(TokioTimer::new()).header_read_timeout(REQUEST);
         let served = http.serve_connection(TokioIo::new(client), service_fn(answer));
         // An error means that the client has left: nothing to report.
         let _ = served.await;
@@ -177,4 +180,35 @@ fn with(
     let value = HeaderValue::from_static(value);
     response.headers_mut().insert(name, value);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_sends_no_whole_request_is_closed_soon() {
+        let service = Arc::new(HttpService::new(
+            Arc::default(),
+            "/metrics".to_owned(),
+            WebConfig::default(),
+        ));
+        for sent in ["", "GET /metrics HTTP/1.1\r\nHost:"] {
+            let (mut ours, theirs) = UnixStream::pair().unwrap();
+            theirs.set_nonblocking(true).unwrap();
+            ours.write_all(sent.as_bytes()).unwrap();
+            let begun = Instant::now();
+            let theirs = tokio::net::UnixStream::from_std(theirs).unwrap();
+            let _ = timeout(DEADLINE, service.serve_http(theirs)).await;
+            assert!(begun.elapsed() < DEADLINE / 2, "{sent:?}");
+            let mut answer = vec![];
+            ours.read_to_end(&mut answer).unwrap();
+            assert!(!answer.starts_with(b"HTTP/1.1 200"), "{answer:?}");
+        }
+    }
 }

@@ -202,6 +202,12 @@ fn stalled_clients_do_not_block_others() {
     let mut mute: Vec<TcpStream> = (0..300)
         .map(|_| TcpStream::connect(&exporter.address).expect("it listens"))
         .collect();
+    assert_eq!(exporter.status("GET /"), "200");
+    assert_eq!(mute[0].read(&mut [0]).unwrap_or(0), 0, "it was closed");
+    let newest = mute.last_mut().expect("some");
+    newest.set_nonblocking(true).expect("a socket");
+    let open = newest.read(&mut [0]).map_err(|error| error.kind());
+    assert_eq!(open, Err(ErrorKind::WouldBlock));
     std::thread::scope(|scope| {
         for _ in 0..100 {
             scope.spawn(|| {
@@ -211,11 +217,6 @@ fn stalled_clients_do_not_block_others() {
             });
         }
     });
-    assert_eq!(mute[0].read(&mut [0]).unwrap_or(0), 0, "it was closed");
-    let newest = mute.last_mut().expect("some");
-    newest.set_nonblocking(true).expect("a socket");
-    let open = newest.read(&mut [0]).map_err(|error| error.kind());
-    assert_eq!(open, Err(ErrorKind::WouldBlock));
     drop((silent, mute));
     assert_eq!(exporter.ended(), Some(0));
 }
