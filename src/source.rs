@@ -9,6 +9,7 @@ mod events;
 pub mod file;
 pub mod gpu;
 pub mod host;
+mod interpreter;
 pub mod job_view;
 pub mod mounts;
 pub mod nvml;

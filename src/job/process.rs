@@ -39,6 +39,8 @@ pub struct Process {
     pub local_rank: Option<u32>,
     /// Whether its program is a Python interpreter, independent of its name. `None` if that cannot be read.
     pub runs_python: Option<bool>,
+    /// Pages that it had in memory when an interpreter was last looked for in its maps; 0 = never.
+    pub pages_looked_at: u64,
     /// Whether it has a deep-learning framework's library mapped. `None` if not read or not permitted.
     pub framework: Option<bool>,
     /// Whether it has an NVIDIA GPU open. `None` if not read or not permitted.

@@ -13,6 +13,7 @@ use crate::job::{
 };
 use crate::sample::Gap;
 use crate::source::file::{Failure, unreadable};
+use crate::source::interpreter;
 use crate::source::process::{ProcessReader, Stat, numbers_as_here};
 use crate::source::starters;
 use crate::units::{Pid, ProcessKey};
@@ -325,12 +326,14 @@ impl Discovery {
             let same_program = process.comm == stat.comm && known.stack == stat.stack;
             same_program && !process.command.is_empty()
         });
-        let (parent, state, stack) = (stat.parent, stat.state, stat.stack);
+        let (parent, state, stack, pages) = (stat.parent, stat.state, stat.stack, stat.rss_pages);
         let (mut process, children) = match known {
             Some(known) => (known.process, known.children),
             None => (self.ask(stat), Vec::new()),
         };
         (process.parent, process.state) = (parent, state);
+        let above = self.parent(&process);
+        interpreter::look_for(&self.reader, &mut process, pages, above);
         // A loaded library stays, and a missing one may still be loaded. The built-in job has none.
         if process.is_python() && process.framework != Some(true) {
             // A fork has mapped what its parent had: reading the maps of each worker would take long.
@@ -400,6 +403,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::source::interpreter::LARGE_PAGES;
 
     #[test]
     fn ended_workers_are_dropped() {
@@ -620,6 +624,41 @@ mod tests {
         // To tell loaders apart, their pipes are needed.
         assert_eq!(read(discovery.family(&[key(42)], false)), [trainer; 2]);
         assert_eq!(read(discovery.everything()), [trainer; 2]);
+    }
+
+    #[test]
+    fn a_python_with_another_name_is_found_once_it_has_loaded_its_libraries() {
+        let root = tempfile::tempdir().unwrap();
+        let of = |pid: i32, parent: i32, pages: u64, maps: &str| {
+            let place = root.path().join(pid.to_string());
+            fs::create_dir_all(&place).unwrap();
+            let stat = format!(
+                "{pid} (trainer) S {parent} 1 1 0 -1 0 0 0 0 0 7 3 0 0 20 0 1 0 9 0 {pages} 0"
+            );
+            fs::write(place.join("stat"), stat).unwrap();
+            fs::write(place.join("cmdline"), "./trainer\0train.py\0").unwrap();
+            fs::write(place.join("maps"), maps).unwrap();
+            let _ = symlink("/opt/trainer", place.join("exe"));
+        };
+        let mut discovery = Discovery::new(root.path());
+        let mut pythons = || -> Vec<bool> {
+            let mut found = discovery.everything();
+            found.sort_by_key(|process| process.key);
+            found.iter().map(Process::is_python).collect()
+        };
+        let module = "0-1 r-xp 0 0 0 /lib/torch/_C.cpython-311-x86_64-linux-gnu.so\n";
+        of(42, 1, LARGE_PAGES - 1, module);
+        of(60, 1, 9 * LARGE_PAGES, "0-1 r-xp 0 0 0 /lib/libc.so.6\n");
+        assert_eq!(pythons(), [false; 2]);
+        of(42, 1, LARGE_PAGES, module);
+        // Its maps are not read: a fork has the libraries of its parent.
+        of(50, 42, LARGE_PAGES, "");
+        assert_eq!(pythons(), [true, true, false]);
+        // Loaded since.
+        of(60, 1, 17 * LARGE_PAGES, module);
+        assert_eq!(pythons(), [true, true, false]);
+        of(60, 1, 18 * LARGE_PAGES, module);
+        assert_eq!(pythons(), [true; 3]);
     }
 
     #[test]

@@ -145,6 +145,15 @@ impl ProcessReader {
         (!maps.is_empty()).then(|| LIBRARIES.iter().any(|library| maps.contains(library)))
     }
 
+    /// Whether a Python interpreter or an extension module of one is mapped: its program may have any name, as if copied,
+    /// frozen, or with Python inside. Takes the target's memory map lock, too.
+    pub fn has_interpreter(&self, pid: Pid) -> bool {
+        let maps = file::read(&self.path(pid, "maps")).unwrap_or_default();
+        ["/libpython3", ".cpython-3"]
+            .iter()
+            .any(|part| maps.contains(part))
+    }
+
     /// Returns the children of all threads of the process.
     ///
     /// # Errors
