@@ -104,6 +104,11 @@ impl State {
         latest.is_some_and(|rates| rates.job.is_some())
     }
 
+    /// Returns whether there are figures at all: those of the time between two samples.
+    pub(crate) fn has_figures(&self) -> bool {
+        self.model.latest().or(self.model.window()).is_some()
+    }
+
     /// Returns the last verdict, with or without a job. `None` before the first sample.
     #[doc(hidden)]
     pub fn verdict(&self) -> Option<&Verdict> {

@@ -226,6 +226,14 @@ impl Warnings {
     }
 }
 
+/// Returns the error for samples of which none is later than the one before it.
+pub(crate) fn no_time_between() -> Hinted {
+    Hinted::new(
+        "no time passes from one sample to the next",
+        "figures are of the time between two; record again, with `pipetop --record FILE`",
+    )
+}
+
 /// Reports on the samples of a recording with these numbers as `observe` would have reported on the job: on all of them
 /// together, or on each. Returns the kind of the last verdict; `None` if there was none.
 ///
@@ -253,6 +261,9 @@ pub fn observe_again(
     if let Some(failure) = failure.take_if(|_| observer.kind().is_none()) {
         return Err(failure);
     }
+    if !observer.engine.state().has_figures() {
+        return Err(no_time_between());
+    }
     let written = written.and_then(|_| {
         if how.once {
             observer.write(out)?;
@@ -269,6 +280,42 @@ pub fn observe_again(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{RecordOptions, SIZE, Writer};
+    use crate::sample::literals::training;
+
+    #[test]
+    fn samples_of_one_moment_are_an_error_and_no_report() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = |times: &[f64], once| {
+            let options = RecordOptions {
+                path: folder.path().join("run.rec"),
+                size: SIZE,
+                command_lines: true,
+                interval: Duration::from_secs(1),
+            };
+            let mut writer = Writer::create(&options).unwrap();
+            for at in times {
+                writer.write(&training(*at)).unwrap();
+            }
+            writer.finish().unwrap();
+            let recording = Recording::open(&options.path).unwrap();
+            std::fs::remove_file(&options.path).unwrap();
+            let how = Observation {
+                once,
+                json: false,
+                span: None,
+                steady: false,
+            };
+            let all = 0..=times.len() as u64 - 1;
+            observe_again(recording, all, how, &mut vec![]).map(drop)
+        };
+        for once in [false, true] {
+            let error = report(&[5.0; 3], once).unwrap_err();
+            assert_eq!(report(&[7.0, 6.0, 5.0], once), Err(no_time_between()));
+            assert_eq!(error, no_time_between());
+            assert_eq!(report(&[5.0, 6.0, 6.0], once), Ok(()));
+        }
+    }
 
     #[test]
     fn an_output_that_is_full_is_an_error_and_one_that_is_closed_is_not() {

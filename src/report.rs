@@ -125,6 +125,7 @@ impl Report {
                 "",
             )
         });
+        let unwatched = rates.and_then(unwatched);
         let gpus = rates.map_or(&[][..], |rates| &rates.gpus);
         let disks = rates.map_or(&[][..], |rates| &rates.disks);
         Self {
@@ -141,7 +142,7 @@ impl Report {
             disks: disks.iter().map(DiskReport::new).collect(),
             host: rates.map(HostReport::new).unwrap_or_default(),
             verdict: VerdictReport::new(verdict, rates),
-            gaps: gaps.iter().cloned().chain(ended).collect(),
+            gaps: gaps.iter().cloned().chain(ended).chain(unwatched).collect(),
             latest: LatestReport::new(at, model.latest(), verdict.rank_key),
             candidates: candidates.to_vec(),
         }
@@ -172,6 +173,26 @@ impl LatestReport {
             read_bytes_per_s: bytes_per_s(job.and_then(|job| job.read)),
         }
     }
+}
+
+/// Source of the gap for time without polls.
+pub(crate) const UNWATCHED: &str = "polls";
+/// Least share of the time that polls must cover: they are counted a little earlier or later than the sample is taken.
+const MOSTLY_WATCHED: f64 = 0.5;
+
+/// Returns a gap if most of the time passed without polls: pipetop was stopped then, or the recording lacks samples.
+fn unwatched(rates: &Rates) -> Option<Gap> {
+    let ranks = rates.ranks().iter();
+    let polled = ranks.filter_map(|rank| Some(rank.polled?.0));
+    let polled = polled.reduce(f64::max)?;
+    (polled < MOSTLY_WATCHED).then(|| {
+        let [seen, all] = [polled * rates.seconds, rates.seconds].map(f64::round);
+        Gap::new(
+            UNWATCHED,
+            format!("the job was watched for only {seen} s of these {all} s"),
+            "pipetop was stopped meanwhile, or samples are missing",
+        )
+    })
 }
 
 /// Returns the JSON schema of [`Report`], draft 2020-12. It allows no other keys: a document that has some is not of

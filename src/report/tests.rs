@@ -73,6 +73,28 @@ fn reported_values_are_in_the_report() {
 }
 
 #[test]
+fn time_without_polls_is_a_gap() {
+    let mut model = empty();
+    let gaps = |model: &Model| -> Vec<String> {
+        let report = Report::new(model, &full_verdict());
+        let polls = report.gaps.into_iter().filter(|gap| gap.source == "polls");
+        polls.map(|gap| gap.reason).collect()
+    };
+    for at in 1..8 {
+        model.apply(training(f64::from(at)));
+    }
+    assert_eq!(gaps(&model), [""; 0]);
+    // Two hours later, one more second was polled.
+    let mut late = training(8.0);
+    late.at = moment(7208.0);
+    model.apply(late);
+    assert_eq!(
+        gaps(&model),
+        ["the job was watched for only 1 s of these 7201 s"]
+    );
+}
+
+#[test]
 fn an_empty_report_keeps_the_schema_and_says_null() {
     let report = document(&empty(), &empty_verdict());
     check(&report);

@@ -7,10 +7,11 @@ use std::time::Duration;
 use crate::cli::DiffArgs;
 use crate::diff::{BatchSlices, Comparison, Side, text};
 use crate::engine::Engine;
-use crate::error::{Explain as _, Hinted};
+use crate::error::{Explain as _, Hinted, write_error};
+use crate::headless::no_time_between;
 use crate::record::{RecordError, Recording};
 use crate::regular_file;
-use crate::report::Report;
+use crate::report::{Report, UNWATCHED};
 use crate::setup::{FAILED_IF, note_if_cut, print};
 use crate::source::Source;
 use crate::units::printable;
@@ -83,6 +84,13 @@ fn side(path: &Path) -> Result<Side, Hinted> {
         }
     }
     let report = engine.state().report().ok_or_else(|| nothing(path))?;
+    if !engine.state().has_figures() {
+        let Hinted { message, hint, .. } = no_time_between();
+        return Err(Hinted::new(format!("{file}: {message}"), hint));
+    }
+    for gap in report.gaps.iter().filter(|gap| gap.source == UNWATCHED) {
+        write_error(format_args!("note: {file}: {} ({})", gap.reason, gap.hint));
+    }
     compared(&report, counts.pace())
 }
 
