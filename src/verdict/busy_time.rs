@@ -60,13 +60,23 @@ pub(super) fn is_held_up(context: &Context<'_>, part: Share) -> bool {
     // Workers that are always busy are the limit, however long receiving takes: Python code that computes holds the
     // GIL, too.
     let no_time_left = match context.mean_share(|worker| worker.busy) {
-        Some(busy) => busy.0 >= ALL_BUSY,
+        Some(busy) => busy.0 + busy_in_turn(context) >= ALL_BUSY,
         None => context.mean_share(WorkerRates::busy_or_on_cpu).is_some(),
     };
     // A stopped worker does not answer at all.
     let stopped = |worker: &WorkerRates| worker.stopped.is_some_and(|stopped| stopped.0 >= SLIGHT);
     let stopped = context.workers().iter().any(stopped);
     trainer || workers || stopped || no_time_left || mostly_disk(context).is_some()
+}
+
+/// Returns how busy the workers are of the loaders that take turns with this one, as training and validation do: in their
+/// turns, its own workers have nothing to do.
+fn busy_in_turn(context: &Context<'_>) -> f64 {
+    let validates = context.loader.is_some_and(|loader| loader.validates);
+    let others = context.other_loaders();
+    let others = others.filter(|other| other.validates != validates);
+    let busy = |other| context.of_loader(other).mean_share(|worker| worker.busy);
+    others.filter_map(busy).map(|busy| busy.0).sum()
 }
 
 /// Returns the share of the workers' busy time runnable but not running.
