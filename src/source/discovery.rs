@@ -646,9 +646,15 @@ mod tests {
             found.sort_by_key(|process| process.key);
             found.iter().map(Process::is_python).collect()
         };
-        let module = "0-1 r-xp 0 0 0 /lib/torch/_C.cpython-311-x86_64-linux-gnu.so\n";
+        let module = "0-1 r-xp 0 0 0 /t/_C.cpython-311-x86_64-linux-gnu.so\n0-1 r-xp 0 0 0 /t/libtorch_cpu.so\n";
         of(42, 1, LARGE_PAGES - 1, module);
-        of(60, 1, 9 * LARGE_PAGES, "0-1 r-xp 0 0 0 /lib/libc.so.6\n");
+        // A debugger, for example.
+        of(
+            60,
+            1,
+            9 * LARGE_PAGES,
+            "0-1 r-xp 0 0 0 /lib/libpython3.11.so.1.0\n",
+        );
         assert_eq!(pythons(), [false; 2]);
         of(42, 1, LARGE_PAGES, module);
         // Its maps are not read: a fork has the libraries of its parent.

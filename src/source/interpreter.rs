@@ -27,7 +27,7 @@ pub(super) fn look_for(
     let is_fork = parent.is_some_and(|parent| {
         parent.runs_python == Some(true) && parent.command == process.command
     });
-    if is_fork || reader.has_interpreter(process.key.pid) {
+    if is_fork || reader.has_interpreter_and_framework(process.key.pid) {
         process.runs_python = Some(true);
     }
 }

@@ -47,6 +47,9 @@ pub(super) struct MainThreadNow {
     pub(super) cpu: Option<Duration>,
 }
 
+/// Parts of the paths of the libraries of deep-learning frameworks.
+const FRAMEWORKS: [&str; 4] = ["/libtorch", "/libtensorflow", "/libjax", "/xla_extension"];
+
 impl ProcessReader {
     /// Creates the reader; opens nothing yet.
     pub fn new(proc_root: &Path) -> Self {
@@ -139,19 +142,19 @@ impl ProcessReader {
     /// Whether a library of a deep-learning framework is mapped. `None` if the maps cannot be read. Takes the target's
     /// memory map lock: call it once per process.
     pub fn has_framework(&self, pid: Pid) -> Option<bool> {
-        const LIBRARIES: [&str; 4] = ["/libtorch", "/libtensorflow", "/libjax", "/xla_extension"];
         let maps = file::read(&self.path(pid, "maps")).ok()?;
         // Without permission, the maps of a process can be opened but are empty.
-        (!maps.is_empty()).then(|| LIBRARIES.iter().any(|library| maps.contains(library)))
+        (!maps.is_empty()).then(|| FRAMEWORKS.iter().any(|library| maps.contains(library)))
     }
 
-    /// Whether a Python interpreter or an extension module of one is mapped: its program may have any name, as if copied,
-    /// frozen, or with Python inside. Takes the target's memory map lock, too.
-    pub fn has_interpreter(&self, pid: Pid) -> bool {
+    /// Whether a Python interpreter or an extension module of one is mapped, and a framework: its program may have any name,
+    /// as if copied, frozen, or with Python inside. Debuggers and editors have Python inside, too, but no framework. Takes
+    /// the target's memory map lock, too.
+    pub fn has_interpreter_and_framework(&self, pid: Pid) -> bool {
+        const INTERPRETER: [&str; 2] = ["/libpython3", ".cpython-3"];
         let maps = file::read(&self.path(pid, "maps")).unwrap_or_default();
-        ["/libpython3", ".cpython-3"]
-            .iter()
-            .any(|part| maps.contains(part))
+        let any = |parts: &[&str]| parts.iter().any(|part| maps.contains(part));
+        any(&INTERPRETER) && any(&FRAMEWORKS)
     }
 
     /// Returns the children of all threads of the process.
