@@ -65,12 +65,12 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, jobs: &[L
     if found.is_empty() {
         lines.push(view.no_match(inner.width, 2));
     }
-    for (place, job) in found.iter().enumerate().take(shown.end).skip(shown.start) {
+    for place in shown {
         let marked = place == picked;
         let mut row = view.row(inner.width);
         row.text(Focus, if marked { view.glyphs().mark } else { " " });
         for column in &columns {
-            cell(&mut row, column, job, marked);
+            cell(&mut row, column, found[place], marked);
         }
         lines.push(row.line());
     }

@@ -11,7 +11,7 @@ use ratatui::layout::Rect;
 
 use super::{View, detail, format, layout, panel};
 use crate::config::Role::Dim;
-use branch::{Branch, TreeLine, build};
+use branch::{Branch, build};
 use state::{Node, Toggle};
 use table::Table;
 
@@ -33,26 +33,22 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
         });
     }
     let room = usize::from(inner.height).saturating_sub(lines.len());
-    let nodes = shown.iter().map(|shown| shown.branch.node);
+    let nodes = shown.iter().map(|branch| branch.node);
     let marked = view.state.tree.at(nodes);
     // The marked line stays visible, with its neighbours on either side.
     let seen = panel::window(shown.len(), room, marked.saturating_sub(room / 2));
-    for (place, line) in shown.iter().enumerate().take(seen.end).skip(seen.start) {
-        lines.push(table.line(&line.guides, &line.branch, place == marked));
-    }
+    lines.extend(seen.map(|place| table.line(&shown[place], place == marked)));
     panel::write(frame, inner, lines);
 }
 
 /// Returns every line that can be marked, with the effect of choosing it.
 pub(super) fn lines(view: &View<'_>) -> Vec<(Node, Option<Toggle>)> {
     let shown = shown(view).into_iter();
-    shown
-        .map(|shown| (shown.branch.node, shown.branch.toggle))
-        .collect()
+    shown.map(|branch| (branch.node, branch.toggle)).collect()
 }
 
 /// Returns every line that is not folded, from the top.
-fn shown(view: &View<'_>) -> Vec<TreeLine> {
+fn shown(view: &View<'_>) -> Vec<Branch> {
     let mut shown = Vec::new();
     if let Some(root) = build(view)
         && !(view.state.tree.filter.is_set() && root.below.is_empty())
@@ -69,7 +65,7 @@ fn flatten(
     above: &str,
     last: Option<bool>,
     signs: [&'static str; 3],
-    shown: &mut Vec<TreeLine>,
+    shown: &mut Vec<Branch>,
 ) {
     let [follows, ends, passes] = signs;
     let (own, deeper) = match last {
@@ -82,10 +78,8 @@ fn flatten(
     } else {
         Vec::new()
     };
-    shown.push(TreeLine {
-        guides: format!("{above}{own}"),
-        branch,
-    });
+    branch.guides = format!("{above}{own}");
+    shown.push(branch);
     let (above, count) = (format!("{above}{deeper}"), below.len());
     for (place, branch) in below.into_iter().enumerate() {
         flatten(branch, &above, Some(place + 1 == count), signs, shown);
@@ -93,10 +87,8 @@ fn flatten(
 }
 
 /// Returns the remark beside the panel's name.
-fn remark(view: &View<'_>, shown: &[TreeLine]) -> String {
-    let figures = shown
-        .iter()
-        .filter_map(|shown| shown.branch.figures?.seconds);
+fn remark(view: &View<'_>, shown: &[Branch]) -> String {
+    let figures = shown.iter().filter_map(|branch| branch.figures?.seconds);
     let span = figures
         .reduce(f64::max)
         .map(|seconds| format!("last {}", format::span(seconds)));

@@ -22,6 +22,8 @@ const PIN_THREAD: &str = "pt_data_pin";
 #[derive(Debug, Clone)]
 pub(super) struct Branch {
     pub(super) node: Node,
+    /// The signs before it that lead from the lines above; set once it is a line.
+    pub(super) guides: String,
     /// Its kind and number.
     pub(super) label: String,
     /// Additional text.
@@ -42,6 +44,7 @@ impl Branch {
     fn new(node: Node, class: u8, label: impl Into<String>) -> Self {
         Self {
             node,
+            guides: String::new(),
             label: label.into(),
             remark: String::new(),
             pid: None,
@@ -348,11 +351,4 @@ fn state(state: Option<char>) -> (Role, &'static str) {
         Some('Z' | 'X') => (Role::Trouble, "ended"),
         Some(_) | None => (Role::Unknown, "n/a"),
     }
-}
-
-/// A branch as a line, with the guides before it.
-#[derive(Debug)]
-pub(super) struct TreeLine {
-    pub(super) guides: String,
-    pub(super) branch: Branch,
 }

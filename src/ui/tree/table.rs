@@ -2,7 +2,7 @@
 
 use ratatui::text::Line;
 
-use super::branch::{Branch, TreeLine};
+use super::branch::Branch;
 use super::state::{Node, TreeColumn};
 use crate::config::Role::{self, Border, Cpu, Dim, Focus, Read, Runnable, Text};
 use crate::model::processes::Figures;
@@ -31,7 +31,7 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    pub(super) fn new(view: &'a View<'a>, shown: &[TreeLine], width: u16) -> Self {
+    pub(super) fn new(view: &'a View<'a>, shown: &[Branch], width: u16) -> Self {
         let room = usize::from(width).saturating_sub(NAMES);
         let columns = COLUMNS.map(|(_, column, turn)| (column, turn));
         let columns = table::fitting(columns.to_vec(), room).into_iter();
@@ -41,10 +41,7 @@ impl<'a> Table<'a> {
         });
         let columns: Vec<_> = columns.collect();
         let taken: usize = columns.iter().map(|(_, column)| column.cells()).sum();
-        let longest = shown
-            .iter()
-            .map(|shown| name_width(&shown.guides, &shown.branch));
-        let longest = longest.max().unwrap_or(0);
+        let longest = shown.iter().map(name_width).max().unwrap_or(0);
         Self {
             view,
             width,
@@ -62,7 +59,7 @@ impl<'a> Table<'a> {
         row.line()
     }
 
-    pub(super) fn line(&self, guides: &str, branch: &Branch, marked: bool) -> Line<'static> {
+    pub(super) fn line(&self, branch: &Branch, marked: bool) -> Line<'static> {
         let mut row = self.view.row(self.width);
         let note = matches!(branch.node, Node::Note(_));
         let paint = match (marked, note) {
@@ -71,7 +68,7 @@ impl<'a> Table<'a> {
             (false, false) => Text,
         };
         row.text(Focus, if marked { self.view.glyphs().mark } else { " " });
-        row.text(Border, guides);
+        row.text(Border, &branch.guides);
         if note {
             return row.text(paint, &branch.label).line();
         }
@@ -95,7 +92,7 @@ impl<'a> Table<'a> {
 }
 
 /// Returns the cells taken by mark, guides, sign, label and remark.
-fn name_width(guides: &str, branch: &Branch) -> usize {
+fn name_width(branch: &Branch) -> usize {
     if matches!(branch.node, Node::Note(_)) {
         return 0;
     }
@@ -103,7 +100,7 @@ fn name_width(guides: &str, branch: &Branch) -> usize {
         0 => 0,
         width => width + 1,
     };
-    2 + format::width(guides) + format::width(&branch.label) + remark
+    2 + format::width(&branch.guides) + format::width(&branch.label) + remark
 }
 
 /// Returns the text of a cell: empty if the line has no such figure, `n/a` if it is unknown.
