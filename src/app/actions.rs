@@ -168,7 +168,7 @@ impl App {
         match &mut self.launched {
             Some(launched) => {
                 // The keys that answer the question are letters.
-                self.state.filter_in_use().keep();
+                self.state.filter_in_use().typing = false;
                 launched.open_question()
             }
             None => vec![Effect::Quit],

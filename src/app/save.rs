@@ -25,14 +25,7 @@ const TRIES: u32 = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Saved {
     picture: String,
-    report: String,
-}
-
-#[cfg(test)]
-impl Saved {
-    pub(super) fn report(&self) -> &str {
-        &self.report
-    }
+    pub(super) report: String,
 }
 
 impl App {

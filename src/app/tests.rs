@@ -342,7 +342,7 @@ async fn keys_that_wait_go_into_one_frame() {
     })
     .await;
     assert_eq!(session.frames(), 2);
-    assert_eq!(session.app.state.filter.text().len(), 60);
+    assert_eq!(session.app.state.filter.text.len(), 60);
 }
 
 #[tokio::test(start_paused = true)]
@@ -677,7 +677,7 @@ fn a_job_opens_with_the_verdict_that_the_list_has_on_it() {
         assert_eq!(listed, at < 23, "{at}: {text}");
         assert_eq!(app.kind(), Some(Kind::DataBound));
         let saved = app.saved(120, 40).unwrap();
-        assert!(saved.report().contains("DATA-BOUND"), "{at}: {saved:?}");
+        assert!(saved.report.contains("DATA-BOUND"), "{at}: {saved:?}");
     }
     // A job that follows it does not inherit its verdict.
     app.engine.restart();
@@ -836,7 +836,7 @@ async fn opening_the_job_list_stops_reading_processes() {
     .await;
     let last = session.asked.last();
     assert_eq!(last, Some(&Effect::Sampler(Request::Processes(None))));
-    assert_eq!(session.app.state.filter.text(), "8");
+    assert_eq!(session.app.state.filter.text, "8");
     assert!(
         session.text().contains("1 matching `8`"),
         "{}",
@@ -1016,7 +1016,7 @@ fn the_question_about_the_command_ends_typing() {
     press(&mut app, '/', KeyModifiers::NONE);
     press(&mut app, 'w', KeyModifiers::NONE);
     press(&mut app, 'c', KeyModifiers::CONTROL);
-    assert_eq!(app.state.filter.text(), "w");
+    assert_eq!(app.state.filter.text, "w");
     let effects = press(&mut app, 'd', KeyModifiers::NONE);
     assert_eq!(effects, [Effect::Quit]);
 }
@@ -1124,7 +1124,7 @@ async fn pasted_text_is_typed_where_text_is_and_presses_no_key() {
         paste("q\n1");
     })
     .await;
-    assert_eq!(pasted.app.state.filter.text(), "q1");
+    assert_eq!(pasted.app.state.filter.text, "q1");
 }
 
 #[tokio::test(start_paused = true)]
@@ -1180,7 +1180,7 @@ async fn typed_text_filters_workers_and_triggers_no_action() {
         assert!(script.keys.is_closed(), "what is no letter is an action");
     })
     .await;
-    assert_eq!(ended.app.state.filter.text(), "q");
+    assert_eq!(ended.app.state.filter.text, "q");
 }
 
 #[test]
@@ -1216,7 +1216,7 @@ async fn a_blocked_terminal_gets_only_the_newest_frame() {
     // The first frame, that of the first sample, and that of the newest sample.
     assert_eq!(session.frames(), 3);
     assert!(session.text().contains("DATA-BOUND"), "{}", session.text());
-    assert_eq!(session.app.state.filter.text().len(), 60);
+    assert_eq!(session.app.state.filter.text.len(), 60);
 }
 
 #[tokio::test(start_paused = true)]

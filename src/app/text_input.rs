@@ -10,7 +10,7 @@ impl App {
     pub(super) fn typed(&mut self, key: &KeyEvent) -> Option<Vec<Effect>> {
         let marked = self.marked();
         let filter = self.state.filter_in_use();
-        if !filter.is_typing() || key.kind == KeyEventKind::Release {
+        if !filter.typing || key.kind == KeyEventKind::Release {
             return None;
         }
         let command = key
@@ -18,8 +18,8 @@ impl App {
             .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match key.code {
             KeyCode::Char(letter) if !command && !letter.is_control() => filter.add(letter),
-            KeyCode::Backspace => filter.erase(),
-            KeyCode::Enter => filter.keep(),
+            KeyCode::Backspace => _ = filter.text.pop(),
+            KeyCode::Enter => filter.typing = false,
             KeyCode::Esc => filter.clear(),
             _ => return None,
         }

@@ -11,21 +11,12 @@ const MAX_CHARACTERS: usize = 64;
 /// Words that must all occur in a line. An empty filter matches every line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    text: String,
+    pub text: String,
     /// Letter keys are added to the text.
-    typing: bool,
+    pub typing: bool,
 }
 
 impl Filter {
-    pub fn open(&mut self) {
-        self.typing = true;
-    }
-
-    /// Ends typing and keeps the text.
-    pub fn keep(&mut self) {
-        self.typing = false;
-    }
-
     pub fn clear(&mut self) {
         *self = Self::default();
     }
@@ -34,18 +25,6 @@ impl Filter {
         if self.text.chars().count() < MAX_CHARACTERS {
             self.text.push(letter);
         }
-    }
-
-    pub fn erase(&mut self) {
-        self.text.pop();
-    }
-
-    pub fn is_typing(&self) -> bool {
-        self.typing
-    }
-
-    pub fn text(&self) -> &str {
-        &self.text
     }
 
     /// Whether there is text to match.

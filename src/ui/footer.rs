@@ -49,7 +49,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
 
 /// Draws the text being typed, otherwise the notice; returns false if there is neither.
 pub(super) fn draw_input_or_notice(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> bool {
-    if filter(view).is_typing() {
+    if filter(view).typing {
         input(view, frame, area);
     } else if let Some(notice) = &view.state.notice {
         let paint = if notice.trouble { Trouble } else { Text };
@@ -81,7 +81,7 @@ fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let mut row = view.row(area.width);
     row.space(1).text(Dim, what);
     // Only the end of a long text is shown, as letters are added there.
-    let text = filter(view).text();
+    let text = &filter(view).text;
     let room = row.left().saturating_sub(30).max(8);
     let from = format::width(text).saturating_sub(room);
     let shown: String = text.chars().skip(from).collect();

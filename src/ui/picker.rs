@@ -44,7 +44,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, jobs: &[L
     let filter = &view.state.filter;
     let found = matching_jobs(jobs, filter);
     let remark = if filter.is_set() {
-        format!("{} matching `{}`", found.len(), filter.text().trim())
+        format!("{} matching `{}`", found.len(), filter.text.trim())
     } else {
         String::new()
     };

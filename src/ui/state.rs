@@ -196,10 +196,10 @@ impl UiState {
     /// Starts typing a filter for workers or jobs; in the tree, for processes.
     pub fn open_filter(&mut self) {
         if self.page == Page::Tree {
-            self.tree.filter.open();
+            self.tree.filter.typing = true;
             self.help = false;
         } else {
-            self.filter.open();
+            self.filter.typing = true;
             self.open_page(Page::Panels);
             self.focus = Panel::Workers;
         }

@@ -95,7 +95,7 @@ fn remark(view: &View<'_>, shown: &[Branch]) -> String {
     let filter = &view.state.tree.filter;
     let filter = filter
         .is_set()
-        .then(|| format!("with `{}`", filter.text().trim()));
+        .then(|| format!("with `{}`", filter.text.trim()));
     let parts: Vec<String> = filter.into_iter().chain(span).collect();
     parts.join("  ")
 }

@@ -79,10 +79,7 @@ fn remark(view: &View<'_>, loader: &LoaderRates, all: &[WorkerRow<'_>], found: u
     let all = all.len();
     let mut remark = match other {
         _ if view.state.filter.is_set() => {
-            format!(
-                "{found} of {all} with `{}`",
-                view.state.filter.text().trim()
-            )
+            format!("{found} of {all} with `{}`", view.state.filter.text.trim())
         }
         _ if all == 0 || loader.kind == LoaderKind::Reported => String::new(),
         0 => format!("{busy} busy, {idle} idle"),

@@ -669,10 +669,10 @@ fn where_there_is_no_room_and_no_job_one_line_says_what_there_is() {
         only_line(&scene, 39, 9),
         " filter jobs: train.py_  enter keep"
     );
-    scene.state.filter.keep();
+    scene.state.filter.typing = false;
     assert_eq!(only_line(&scene, 39, 9), "1 of 1  48213  python train.py…");
     typed(&mut scene, "x");
-    scene.state.filter.keep();
+    scene.state.filter.typing = false;
     assert_eq!(only_line(&scene, 39, 9), "no match");
     // The recording has no job at this moment.
     scene.attach = Attach::LookingForJob {
@@ -705,7 +705,7 @@ fn the_list_of_jobs_can_be_filtered() {
     let mut found = |text: &str| {
         scene.state.filter = Filter::default();
         typed(&mut scene, text);
-        scene.state.filter.keep();
+        scene.state.filter.typing = false;
         let text = self::text(&scene, 80, 24);
         text.lines().filter(|line| line.contains("  -  ")).count()
     };
@@ -921,7 +921,7 @@ fn the_tree_is_filtered() {
         .chars()
         .for_each(|letter| scene.state.filter_in_use().add(letter));
     in_sizes("tree_filter", &scene, &[(80, 24)]);
-    scene.state.filter_in_use().keep();
+    scene.state.filter_in_use().typing = false;
     assert!(!scene.state.filter.is_set());
     let found = text(&scene, 80, 24);
     assert!(
@@ -935,7 +935,7 @@ fn the_tree_is_filtered() {
     "nobody"
         .chars()
         .for_each(|letter| scene.state.filter_in_use().add(letter));
-    scene.state.filter_in_use().keep();
+    scene.state.filter_in_use().typing = false;
     let found = text(&scene, 80, 24);
     assert!(found.contains("no match; esc shows all"), "{found}");
     let wide = text(&scene, 120, 40);
@@ -1672,7 +1672,7 @@ fn many_workers() -> Scene {
 
 fn typed(scene: &mut Scene, text: &str) {
     scene.state.focus = Panel::Workers;
-    scene.state.filter.open();
+    scene.state.filter.typing = true;
     text.chars()
         .for_each(|letter| scene.state.filter.add(letter));
 }
@@ -1682,7 +1682,7 @@ fn a_filter_while_it_is_typed_and_after() {
     let mut scene = many_workers();
     typed(&mut scene, "Resize 7");
     in_sizes("filter_typed", &scene, &[(80, 24)]);
-    scene.state.filter.keep();
+    scene.state.filter.typing = false;
     in_sizes("filter_kept", &scene, &[(120, 40)]);
 }
 
@@ -1691,7 +1691,7 @@ fn a_filter_finds_numbers_states_and_functions() {
     let shown = |filter: &str| {
         let mut scene = many_workers();
         typed(&mut scene, filter);
-        scene.state.filter.keep();
+        scene.state.filter.typing = false;
         let text = text(&scene, 120, 40);
         let wanted = format!(" of 16 with `{filter}`");
         let before = text
