@@ -4,12 +4,12 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::detail::figures::heading;
+use super::detail::figures::{heading, section};
 use super::detail::{end_of_page, page};
 use super::glyphs::doing;
 use super::layout::{BorderStyle, take_last};
 use super::panel::{Content, side_by_side, stacked};
-use super::{View, footer, format, marks};
+use super::{View, footer, marks};
 use crate::action::Action;
 use crate::config::Role::{
     self, Compute, Cpu, Dim, Full, Key, Read, Runnable, Text, Trouble, Unknown, Wait,
@@ -119,16 +119,9 @@ fn entry(
     indent: usize,
     text: &str,
 ) -> Vec<Line<'static>> {
-    let parts = format::wrap(text, usize::from(width).saturating_sub(indent));
-    let line = |(place, part): (usize, &String)| {
-        let mut row = view.row(width);
-        if place == 0 {
-            row.space(2).text(label.0, label.1).space(1);
-        }
-        row.to(indent).sentence(Dim, part);
-        row.line()
-    };
-    parts.iter().enumerate().map(line).collect()
+    view.indented(width, indent, (Dim, text), |row| {
+        row.space(2).text(label.0, label.1).space(1);
+    })
 }
 
 fn keys(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
@@ -188,12 +181,12 @@ fn meanings(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
 
 /// Returns the meaning of each mark below the history.
 fn marks(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
-    let mut lines = vec![heading(view, width, "MARKS BELOW THE HISTORY")];
-    for (kind, text) in marks::MEANINGS {
+    let mark = |(kind, text)| {
         let sign = view.glyphs().mark_sign(kind);
-        lines.extend(entry(view, width, (marks::paint(kind), sign), 6, text));
-    }
-    lines
+        entry(view, width, (marks::paint(kind), sign), 6, text)
+    };
+    let marks = marks::MEANINGS.into_iter().flat_map(mark);
+    section(view, width, "MARKS BELOW THE HISTORY", marks)
 }
 
 /// Returns why figures are `n/a`, and how to fix it.
@@ -215,9 +208,6 @@ fn unknown(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
 }
 
 fn words(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
-    let mut lines = vec![heading(view, width, "TERMS")];
-    for (word, text) in WORDS {
-        lines.extend(entry(view, width, (Key, word), 17, text));
-    }
-    lines
+    let word = |(word, text)| entry(view, width, (Key, word), 17, text);
+    section(view, width, "TERMS", WORDS.into_iter().flat_map(word))
 }

@@ -285,12 +285,26 @@ impl<'a> View<'a> {
         label: (Role, &str),
         (paint, text): (Role, &str),
     ) -> Vec<Line<'static>> {
+        self.indented(width, cells, (paint, text), |row| {
+            row.padded(label.0, label.1, cells);
+        })
+    }
+
+    /// Returns a text on as many lines as it needs, `cells` cells from the left; `begin` draws what is before it.
+    pub(super) fn indented(
+        &self,
+        width: u16,
+        cells: usize,
+        (paint, text): (Role, &str),
+        begin: impl Fn(&mut LineBuilder<'_>),
+    ) -> Vec<Line<'static>> {
         let parts = format::wrap(text, usize::from(width).saturating_sub(cells));
         let line = |(place, part): (usize, &String)| {
             let mut row = self.row(width);
-            row.padded(label.0, if place == 0 { label.1 } else { "" }, cells);
-            row.sentence(paint, part);
-            row.line()
+            if place == 0 {
+                begin(&mut row);
+            }
+            row.to(cells).sentence(paint, part).line()
         };
         parts.iter().enumerate().map(line).collect()
     }

@@ -19,6 +19,17 @@ pub(in crate::ui) fn heading(view: &View<'_>, width: u16, text: &str) -> Line<'s
     view.row(width).text(Title, text).line()
 }
 
+/// Returns a part of a page: its heading, and these lines below it.
+pub(in crate::ui) fn section(
+    view: &View<'_>,
+    width: u16,
+    text: &str,
+    lines: impl IntoIterator<Item = Line<'static>>,
+) -> Vec<Line<'static>> {
+    let heading = heading(view, width, text);
+    std::iter::once(heading).chain(lines).collect()
+}
+
 /// Returns a sentence behind its label, on as many lines as it needs; `cells` is the width of the label.
 pub(super) fn labelled(
     view: &View<'_>,

@@ -4,7 +4,7 @@
 
 use ratatui::text::Line;
 
-use super::figures::{bar_of, heading, labelled};
+use super::figures::{bar_of, heading, labelled, section};
 use crate::config::Role::{Dim, Text};
 use crate::model::rates::{LoadRates, LoaderRates, WorkerRates};
 use crate::sample::{BatchLoad, LoaderKind, Tier, UnderWay};
@@ -28,14 +28,9 @@ pub(super) fn lines(
     let seen = worker.loads.as_ref();
     let Some(loads) = seen.filter(|loads| !loads.last.is_empty() || loads.under_way.is_some())
     else {
-        let mut lines = vec![heading(view, width, NAME)];
-        let text = format!(
-            "{}single times are n/a: {}",
-            mean(worker),
-            why(view, loader, seen)
-        );
-        lines.extend(labelled(view, width, 0, "", &text));
-        return lines;
+        let (mean, why) = (mean(worker), why(view, loader, seen));
+        let text = format!("{mean}single times are n/a: {why}");
+        return section(view, width, NAME, labelled(view, width, 0, "", &text));
     };
     let title = match loads.median_and_longest() {
         Some((median, longest)) => format!(

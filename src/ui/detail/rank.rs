@@ -2,7 +2,7 @@
 
 use ratatui::text::Line;
 
-use super::figures::{bar, functions, heading, labelled};
+use super::figures::{bar, functions, labelled, section};
 use crate::config::Role::{self, Compute, Cpu, Full, Read, Runnable, Trouble};
 use crate::model::rates::RankRates;
 use crate::model::steps::{Bin, Spread};
@@ -27,13 +27,12 @@ pub(in crate::ui) fn content(view: &View<'_>, width: u16) -> Content {
     let name = format!("rank {number}  pid {}", rank.key.pid);
     let half = if width < WIDE { width } else { (width - 4) / 2 };
     let time = stacked([figures(view, rank, half), main_thread(view, rank, half)]);
-    let mut inside = vec![heading(view, half, "ITS MAIN THREAD WAS SEEN IN")];
-    inside.extend(functions(view, half, &rank.activity));
+    let inside = functions(view, half, &rank.activity);
+    let inside = section(view, half, "ITS MAIN THREAD WAS SEEN IN", inside);
     let steps = match spreads(view, rank, half) {
         Err(why) => {
-            let mut lines = vec![heading(view, width, "SINGLE STEPS")];
-            lines.extend(labelled(view, width, 5, format::UNKNOWN, &why));
-            lines
+            let why = labelled(view, width, 5, format::UNKNOWN, &why);
+            section(view, width, "SINGLE STEPS", why)
         }
         Ok((basis, steps, waits)) => {
             let mut lines = both(view, width, steps, waits, half);
@@ -123,13 +122,9 @@ fn main_thread(view: &View<'_>, rank: &RankRates, width: u16) -> Vec<Line<'stati
         ("on a CPU, total", Compute, rank.main_cpu),
         ("runnable, not running", Runnable, rank.main_run_delay),
     ];
-    let mut lines = vec![heading(view, width, "ITS MAIN THREAD'S TIME")];
-    lines.extend(
-        parts.map(|(label, paint, share)| {
-            bar(view, width, (label, CELLS), paint, share.ok_or(unseen))
-        }),
-    );
-    lines
+    let parts = parts
+        .map(|(label, paint, share)| bar(view, width, (label, CELLS), paint, share.ok_or(unseen)));
+    section(view, width, "ITS MAIN THREAD'S TIME", parts)
 }
 
 type Parts = (String, Vec<Line<'static>>, Vec<Line<'static>>);
@@ -163,12 +158,12 @@ fn spreads(view: &View<'_>, rank: &RankRates, width: u16) -> Result<Parts, Strin
     };
     let basis = format!("the newest {kept} of {all} steps{means}, {precision}");
     let histogram = |name: &str, paint, spread: &Spread| {
-        let mut lines = vec![heading(view, width, name), marks(view, spread, width)];
-        lines.extend(spread.bins(BINS).iter().map(|bin| {
+        let bins = spread.bins(BINS).into_iter().map(|bin| {
             let share = Share::of(bin.count as f64, spread.len() as f64);
-            bar(view, width, (&label(bin), 16), paint, share.ok_or(""))
-        }));
-        lines
+            bar(view, width, (&label(&bin), 16), paint, share.ok_or(""))
+        });
+        let marks = marks(view, spread, width);
+        section(view, width, name, std::iter::once(marks).chain(bins))
     };
     Ok((
         basis,

@@ -2,9 +2,9 @@
 
 use ratatui::text::Line;
 
-use super::figures::{functions, heading, labelled, signed_bar};
+use super::figures::{functions, heading, labelled, section, signed_bar};
 use super::loads;
-use crate::config::Role::{self, Border, Dim, Read, Text};
+use crate::config::Role::{Dim, Read, Text};
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::WorkerNow;
 use crate::ui::glyphs::doing;
@@ -48,8 +48,8 @@ pub(in crate::ui) fn content(view: &View<'_>, width: u16) -> Content {
     let name = format!("worker {}{of}  {kind} {}  ({all})", worker.id, worker.pid());
     let half = if width < WIDE { width } else { (width - 4) / 2 };
     let left = time(view, worker, half);
-    let mut seen_in = vec![heading(view, half, "WAS SEEN IN, WHILE BUSY")];
-    seen_in.extend(functions(view, half, &worker.activity));
+    let seen_in = functions(view, half, &worker.activity);
+    let seen_in = section(view, half, "WAS SEEN IN, WHILE BUSY", seen_in);
     let right = stacked([figures(view, worker, half), seen_in]);
     let lines = stacked([
         if half < width {
@@ -124,19 +124,18 @@ fn time(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>>
         ("asleep", WorkerNow::Sleep, worker.asleep),
         ("stopped", WorkerNow::Stopped, worker.stopped),
     ];
-    let mut lines = vec![heading(view, width, "ITS TIME")];
     let why = match (worker.stopped, worker.busy) {
         (Some(_), None) => "stopped most of the time",
         _ => "no permission: run pipetop as the job's user",
     };
-    lines.extend(parts.map(|(label, now, share)| {
+    let parts = parts.map(|(label, now, share)| {
         let (paint, _, sign) = doing(now, view.glyphs());
         // Many exclamation marks would be hard to read.
         let stopped = now == WorkerNow::Stopped;
         let sign = if stopped { view.glyphs().bar_low } else { sign };
         signed_bar(view, width, (label, LANE), (paint, sign), share.ok_or(why))
-    }));
-    lines
+    });
+    section(view, width, "ITS TIME", parts)
 }
 
 /// Returns the worker's states over time, one line per state.
@@ -149,36 +148,27 @@ fn timeline(
     let cells = usize::from(width).saturating_sub(LANE + 2);
     let states = table::states(view, loader, worker, cells);
     let title = format!("WHAT IT DID  {}", axis::words(view));
-    let mut lines = vec![heading(view, width, &title)];
     if states.is_empty() {
-        lines.extend(labelled(view, width, 5, format::UNKNOWN, "no history yet"));
-        return lines;
+        let why = labelled(view, width, 5, format::UNKNOWN, "no history yet");
+        return section(view, width, &title, why);
     }
-    for (name, lane) in LANES {
+    let lanes = LANES.map(|(name, lane)| {
         let mut row = view.row(width);
         row.padded(Dim, name, LANE);
         row.space(cells.saturating_sub(states.len()));
         for state in &states {
             match state {
-                Some(now) if lane.contains(now) => {
-                    let (paint, _, sign) = doing(*now, view.glyphs());
-                    row.text(paint, sign);
-                }
                 // An unknown state is drawn as unknown in all lanes.
-                Some(WorkerNow::Unknown) => {
-                    row.text(Role::Unknown, view.glyphs().sign(Role::Unknown));
+                Some(now) if lane.contains(now) || *now == WorkerNow::Unknown => {
+                    let (paint, _, sign) = doing(*now, view.glyphs());
+                    row.text(paint, sign)
                 }
-                Some(_) => {
-                    row.space(1);
-                }
-                None => {
-                    row.text(Border, view.glyphs().gap);
-                }
-            }
+                Some(_) | None => row.space(1),
+            };
         }
-        lines.push(row.line());
-    }
-    lines
+        row.line()
+    });
+    section(view, width, &title, lanes)
 }
 
 /// Returns the regular files that it has open, and its position in each.
