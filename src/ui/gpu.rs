@@ -9,34 +9,30 @@ mod errors;
 mod graphs;
 mod grid;
 mod line;
-mod no_gpu;
-mod reported;
 
 use ratatui::text::Line;
 
-use super::View;
 use super::history::{self, graph};
-use super::layout::{BorderStyle, ROOM_FOR_ONE};
+use super::layout::{BorderStyle, ROOM_FOR_ONE, count};
 use super::panel::{self, Content, Inside};
 use super::state::Panel;
-use crate::config::Role::{Compute, Dim};
+use super::{View, format};
+use crate::config::Role::{Compute, Dim, Text, Unknown};
 use crate::model::rates::GpuRates;
 use detail::detail;
-use no_gpu::no_gpu;
-use reported::reported;
 
 /// Most GPUs that are all shown in full.
 const MAX_IN_FULL: usize = 4;
 
 pub(super) fn wanted(view: &View<'_>, width: u16) -> u16 {
-    let reported = reported::wanted(view, width);
+    let reported = reported_wanted(view, width);
     reported
         + match view.gpus() {
             [] => u16::from(reported == 0),
-            [gpu] => super::layout::count(detail(view, gpu, width, BorderStyle::Boxed).len()),
+            [gpu] => count(detail(view, gpu, width, BorderStyle::Boxed).len()),
             many => {
                 let lines = |gpu| height(view, gpu, width, false);
-                super::layout::count(many.iter().map(lines).sum())
+                count(many.iter().map(lines).sum())
             }
         }
 }
@@ -49,15 +45,13 @@ pub(super) fn wanted_open(view: &View<'_>, width: u16) -> u16 {
         let lines = |whole| height(view, gpu, width, whole);
         Some(lines(true) - lines(false))
     });
-    wanted(view, width).saturating_add(super::layout::count(more.unwrap_or(0)))
+    wanted(view, width).saturating_add(count(more.unwrap_or(0)))
 }
 
 /// Returns the lines wanted with every GPU in full; for a single one, the same as otherwise.
 pub(super) fn wanted_in_full(view: &View<'_>, width: u16) -> u16 {
     match in_full(view, width, BorderStyle::Boxed) {
-        Some(lines) => {
-            reported::wanted(view, width).saturating_add(super::layout::count(lines.len()))
-        }
+        Some(lines) => reported_wanted(view, width).saturating_add(count(lines.len())),
         None => wanted_open(view, width),
     }
 }
@@ -116,7 +110,9 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
         .device_alone()
         .is_some_and(|device| device.busy.is_some())
     {
-        let busy = |cells| reported::past(view, cells);
+        let number = view.rank_number();
+        let busy =
+            |cells| history::past(view, cells, |point| point.rank(number)?.device_busy.get());
         reported.extend(graph(view, Compute, width, left, (busy, "100 %")));
     }
     Content::new(&name, &view.span(), reported).scrolls_to(end)
@@ -231,4 +227,49 @@ fn below(view: &View<'_>, gpu: &GpuRates, width: u16, whole: bool) -> Vec<Line<'
 /// Returns the number of lines of a block.
 fn height(view: &View<'_>, gpu: &GpuRates, width: u16, whole: bool) -> usize {
     1 + below(view, gpu, width, whole).len()
+}
+
+/// Returns the lines wanted for the device that the job reports.
+fn reported_wanted(view: &View<'_>, width: u16) -> u16 {
+    count(reported(view, width, BorderStyle::Boxed).len())
+}
+
+/// Returns `device  simulated   busy 93 %   copy 2 %`, and below it the job's notice about the device, if the driver lists
+/// none of that name: it is of another maker, or simulated, which the notice says.
+fn reported(view: &View<'_>, width: u16, border: BorderStyle) -> Vec<Line<'static>> {
+    let Some(device) = view.device() else {
+        return Vec::new();
+    };
+    let indent = border.indent();
+    let mut row = view.row(width);
+    row.space(indent).text(Dim, "device  ");
+    row.text(Text, device.name.as_deref().unwrap_or_default());
+    let [busy, copy] = [device.busy, device.copying].map(format::percent);
+    row.item(3, &[(Dim, "busy "), (Compute, &busy)]);
+    row.figure(3, "copy ", &copy);
+    let mut lines = vec![row.line()];
+    let notice = device.notice.as_deref().unwrap_or_default();
+    lines.extend(view.paragraph(width, indent, (Dim, ""), (Dim, notice)));
+    lines
+}
+
+/// Returns the reason why there is no GPU, and what would change that.
+fn no_gpu(view: &View<'_>, width: u16, border: BorderStyle) -> Vec<Line<'static>> {
+    let gap = view.gap("nvml").or_else(|| view.gap("gpu"));
+    let nothing = match view.figures() {
+        None => "collecting the first samples",
+        Some(_) => "no GPU seen",
+    };
+    let why = gap.map_or(nothing, |gap| gap.reason.as_str());
+    let mut first = view.row(width);
+    first.space(border.indent());
+    if border == BorderStyle::Bare {
+        first.text(Dim, "GPU  ");
+    }
+    first.text(Unknown, "n/a  ").sentence(Text, why);
+    let mut lines = vec![first.line()];
+    if let Some(gap) = gap.filter(|gap| !gap.hint.is_empty()) {
+        lines.extend(view.paragraph(width, 5, (Dim, ""), (Dim, &gap.hint)));
+    }
+    lines
 }
