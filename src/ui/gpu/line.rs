@@ -110,25 +110,20 @@ pub(super) fn one_line(
     row.right(paint, &format::whole_percent(gpu.util_percent), 6)
         .space(2);
     let items = items(view, place, gpu, not_the_jobs);
-    let size = |item: &[(Role, String)]| 2 + item.iter().map(|(_, text)| text.len()).sum::<usize>();
     let mut cells = row.left().saturating_sub(6);
     let mut shown = 0;
-    for item in &items {
-        if size(item) > cells {
+    for (label, (_, text)) in &items {
+        let Some(left) = cells.checked_sub(2 + label.len() + text.len()) else {
             break;
-        }
-        cells -= size(item);
+        };
+        cells = left;
         shown += 1;
     }
     let cells = (cells + 6).min(60);
     let paint = if not_the_jobs { Dim } else { Compute };
     past(view, place, paint, cells, &mut row);
-    for item in items.iter().take(shown) {
-        let pieces: Vec<_> = item
-            .iter()
-            .map(|(paint, text)| (*paint, text.as_str()))
-            .collect();
-        row.item(2, &pieces);
+    for (label, (paint, text)) in &items[..shown] {
+        row.item(2, &[(Dim, label), (*paint, text)]);
     }
     row.line()
 }
@@ -145,13 +140,13 @@ pub(super) fn past(
     spark(row, paint, &values, cells, axis::cursor(view, cells));
 }
 
-/// Returns the items of a line, the most important first. Those that do not fit are left out; the graph takes the rest.
+/// Returns the items of a line with their labels, the most important first. Those that do not fit are left out; the graph takes the rest.
 fn items(
     view: &View<'_>,
     place: usize,
     gpu: &GpuRates,
     not_the_jobs: bool,
-) -> Vec<Vec<(Role, String)>> {
+) -> Vec<(&'static str, (Role, String))> {
     let now = &gpu.now;
     let idle = idle(view, gpu, place).map(|idle| format!("{idle:>5}"));
     let active = gpu.counters.sm_active.map(|share| format!("{share:>5}"));
@@ -161,17 +156,19 @@ fn items(
     let age = gpu
         .stale_seconds
         .map(|age| format!("{} old", format::span(age)));
-    let mut items: Vec<Vec<(Role, String)>> = Vec::new();
-    items.extend(age.map(|age| vec![(Text, age)]));
-    items.extend(errors::short_error(gpu).map(|what| vec![(Trouble, what)]));
-    items.extend(errors::throttle_reason(gpu).map(|why| vec![(Trouble, why)]));
-    items.extend(idle.map(|idle| vec![(Dim, "idle ".to_owned()), (Text, idle)]));
-    items.extend(active.map(|active| vec![(Dim, "SMs ".to_owned()), (Text, active)]));
-    items.push(vec![(Text, format!("{memory:>14}"))]);
-    items.extend(watts.map(|watts| vec![(Text, watts)]));
-    items.extend(heat.map(|heat| vec![(Text, heat)]));
-    items.extend(not_the_jobs.then(|| vec![(Dim, "not the job's".to_owned())]));
-    items
+    let items = [
+        ("", Text, age),
+        ("", Trouble, errors::short_error(gpu)),
+        ("", Trouble, errors::throttle_reason(gpu)),
+        ("idle ", Text, idle),
+        ("SMs ", Text, active),
+        ("", Text, Some(format!("{memory:>14}"))),
+        ("", Text, watts),
+        ("", Text, heat),
+        ("", Dim, not_the_jobs.then(|| "not the job's".to_owned())),
+    ];
+    let known = |(label, paint, text)| Some((label, (paint, text?)));
+    items.into_iter().filter_map(known).collect()
 }
 
 /// Returns the share of time without a kernel: from the driver's history; from the verdict for the GPU that it judges.
