@@ -16,8 +16,6 @@ pub(crate) struct Glyphs {
     pub(crate) rule: &'static str,
     /// Eight heights, lowest first.
     pub(crate) levels: [&'static str; 8],
-    /// An interval without a reading.
-    pub(crate) gap: &'static str,
     /// The cursor at the shown moment, drawn over the past.
     pub(crate) cursor: &'static str,
     /// A batch that begins directly after another.
@@ -44,6 +42,9 @@ pub(crate) struct Glyphs {
     /// Only ASCII characters may be drawn.
     pub(crate) ascii: bool,
 }
+
+/// The sign of an interval without a reading, in both sets.
+pub(crate) const GAP: &str = " ";
 
 /// The roles with a sign.
 const SIGNED: [Role; 7] = [
@@ -96,7 +97,6 @@ pub(crate) static UNICODE: Glyphs = Glyphs {
     border: border::PLAIN,
     rule: "─",
     levels: ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
-    gap: " ",
     cursor: "│",
     begin: "▐",
     light: "┈",
@@ -128,7 +128,6 @@ pub(crate) static ASCII: Glyphs = Glyphs {
     },
     rule: "-",
     levels: ["_", ".", ":", "-", "=", "+", "*", "#"],
-    gap: " ",
     cursor: "|",
     begin: "|",
     light: "-",

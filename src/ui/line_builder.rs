@@ -11,7 +11,7 @@ use crate::config::{Role, Theme};
 
 pub(crate) struct LineBuilder<'a> {
     theme: &'a Theme,
-    glyphs: &'a Glyphs,
+    glyphs: &'static Glyphs,
     spans: Vec<Span<'static>>,
     used: usize,
     room: usize,
@@ -20,7 +20,7 @@ pub(crate) struct LineBuilder<'a> {
 }
 
 impl<'a> LineBuilder<'a> {
-    pub(crate) fn new(theme: &'a Theme, glyphs: &'a Glyphs, room: u16) -> Self {
+    pub(crate) fn new(theme: &'a Theme, glyphs: &'static Glyphs, room: u16) -> Self {
         Self {
             theme,
             glyphs,
@@ -37,7 +37,7 @@ impl<'a> LineBuilder<'a> {
         self
     }
 
-    pub(crate) fn glyphs(&self) -> &'a Glyphs {
+    pub(crate) fn glyphs(&self) -> &'static Glyphs {
         self.glyphs
     }
 
@@ -80,6 +80,15 @@ impl<'a> LineBuilder<'a> {
             style
         };
         self.spans.push(Span::styled(text, style));
+        self
+    }
+
+    /// Adds signs of one cell each; those of one style form one piece.
+    pub(crate) fn signs(&mut self, signs: &[(Style, &str)]) -> &mut Self {
+        for piece in signs.chunk_by(|one, other| one.0 == other.0) {
+            let text: String = piece.iter().map(|(_, sign)| *sign).collect();
+            self.styled(piece[0].0, &text);
+        }
         self
     }
 

@@ -98,12 +98,10 @@ pub(super) fn heat(view: &View<'_>, loader: &LoaderRates, row: &mut LineBuilder<
         let paint = if slow(worker) { Trouble } else { paint };
         (paint, glyphs.level(1.0 - idle.share))
     };
-    let shown: Vec<_> = loader.workers.iter().take(cells).map(cell).collect();
-    for piece in shown.chunk_by(|one, other| one.0 == other.0) {
-        let text: String = piece.iter().map(|(_, sign)| *sign).collect();
-        row.text(piece[0].0, &text);
-    }
-    row.space(cells - shown.len());
+    let shown = loader.workers.iter().take(cells).map(cell);
+    let shown = shown.map(|(paint, sign)| (view.config.theme.style(paint), sign));
+    let shown: Vec<_> = shown.collect();
+    row.signs(&shown).space(cells - shown.len());
 }
 
 /// Returns how workers spend their time on average, idle last. Empty if unknown.

@@ -7,7 +7,7 @@ use crate::config::Role::{self, Compute, Cpu, Dim, Text, Trouble, Unknown, Wait}
 use crate::model::WorkerPlace;
 use crate::model::rates::{LoaderRates, QueueRates};
 use crate::sample::LoaderKind;
-use crate::ui::glyphs::doing;
+use crate::ui::glyphs::{GAP, doing};
 use crate::ui::line_builder::LineBuilder;
 use crate::ui::view::Attach;
 use crate::ui::{View, axis, format};
@@ -119,10 +119,8 @@ fn strip(view: &View<'_>, loader: &LoaderRates, row: &mut LineBuilder<'_>, room:
         }
         row.space(ticks.saturating_sub(states.len()));
         for state in states {
-            let (paint, sign) = state.map_or((Unknown, view.glyphs().gap), |now| {
-                let (paint, _, sign) = doing(now, view.glyphs());
-                (paint, sign)
-            });
+            let now = state.map(|now| doing(now, view.glyphs()));
+            let (paint, _, sign) = now.unwrap_or((Unknown, "", GAP));
             let style = match paint {
                 Trouble | Unknown => view.config.theme.style(paint),
                 _ => hue,

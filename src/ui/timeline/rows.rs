@@ -10,7 +10,7 @@ use crate::model::rates::{GpuRates, LoaderRates, RankRates, WorkerRates};
 use crate::model::timeline::Slot;
 use crate::model::{Axis, MarkKind, WorkerPlace};
 use crate::sample::{LoaderKind, WorkerNow};
-use crate::ui::glyphs::doing;
+use crate::ui::glyphs::{GAP, doing};
 use crate::ui::panel::Inside;
 use crate::ui::{View, format, history};
 
@@ -46,7 +46,7 @@ pub(super) struct Scale {
 /// on a slow link, each change of colour costs as much as four cells.
 pub(super) fn sign(view: &View<'_>, now: WorkerNow) -> (Option<Role>, &'static str) {
     match doing(now, view.glyphs()) {
-        (Unknown, ..) => (Some(Unknown), view.glyphs().gap),
+        (Unknown, ..) => (Some(Unknown), GAP),
         (Trouble, _, sign) => (Some(Trouble), sign),
         (_, _, sign) => (None, sign),
     }
@@ -74,7 +74,7 @@ pub(super) fn worker_row(
     };
     let cell = |(place, state): (usize, &Option<Slot<WorkerNow>>)| {
         let Some(Slot { what, bound }) = *state else {
-            return (Style::new(), view.glyphs().gap);
+            return (Style::new(), GAP);
         };
         let (paint, sign) = sign(view, what);
         let style = paint.map_or(hue, |paint| view.config.theme.style(paint));
@@ -168,7 +168,7 @@ pub(super) fn trainer(view: &View<'_>, rank: &RankRates, scale: &Scale) -> Timel
     }
     let theme = &view.config.theme;
     let cell = |cell: Option<TrainerCell>| match cell {
-        None => (Style::new(), view.glyphs().gap),
+        None => (Style::new(), GAP),
         Some(TrainerCell::Idle) => (theme.style(Wait), view.glyphs().sign(Wait)),
         Some(TrainerCell::Stopped) => (theme.style(Trouble), view.glyphs().sign(Trouble)),
         Some(TrainerCell::Stepping { share, worker }) => {
@@ -241,7 +241,7 @@ impl TimelineRow {
     ) -> Self {
         let (theme, glyphs) = (&view.config.theme, view.glyphs());
         let style = theme.style(paint);
-        let sign = |share: Option<f64>| share.map_or(glyphs.gap, |share| glyphs.level(share));
+        let sign = |share: Option<f64>| share.map_or(GAP, |share| glyphs.level(share));
         Self {
             name,
             hue: theme.style(Dim),
@@ -261,20 +261,15 @@ impl TimelineRow {
         (room, cursor): (usize, Option<usize>),
     ) -> Line<'static> {
         let (mut row, indent) = (inside.row(view), inside.border.indent());
-        let gap = view.glyphs().gap;
         row.styled(self.hue, &self.name);
         row.to(indent + LABEL);
-        if self.cells.iter().all(|(_, sign)| *sign == gap) {
+        if self.cells.iter().all(|(_, sign)| *sign == GAP) {
             row.text(Unknown, self.why);
         } else {
             if let Some(cell) = cursor.and_then(|cursor| self.cells.get_mut(cursor)) {
                 *cell = (view.config.theme.style(Focus), view.glyphs().cursor);
             }
-            // Cells of one style form one span.
-            for piece in self.cells.chunk_by(|one, other| one.0 == other.0) {
-                let text: String = piece.iter().map(|(_, sign)| *sign).collect();
-                row.styled(piece[0].0, &text);
-            }
+            row.signs(&self.cells);
         }
         row.to(indent + LABEL + room);
         row.right(self.figure.0, &self.figure.1, FIGURE);

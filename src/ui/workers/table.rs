@@ -7,7 +7,7 @@ use crate::config::Role::{self, Border, Cpu, Dim, Focus, Read, Runnable, Text};
 use crate::model::WorkerPlace;
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::WorkerNow;
-use crate::ui::glyphs::doing;
+use crate::ui::glyphs::{GAP, doing};
 use crate::ui::line_builder::LineBuilder;
 use crate::ui::panel::Inside;
 use crate::ui::pipeline::batch;
@@ -197,10 +197,8 @@ fn past(
     let cursor = axis::cursor(view, cells);
     row.space(cells.saturating_sub(states.len()));
     for (cell, state) in states.into_iter().enumerate() {
-        let (paint, sign) = state.map_or((Border, view.glyphs().gap), |now| {
-            let (paint, _, sign) = doing(now, view.glyphs());
-            (paint, sign)
-        });
+        let now = state.map(|now| doing(now, view.glyphs()));
+        let (paint, _, sign) = now.unwrap_or((Border, "", GAP));
         row.text(if cursor == Some(cell) { Focus } else { paint }, sign);
     }
 }
