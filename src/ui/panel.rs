@@ -7,7 +7,7 @@ use ratatui::text::Line;
 use ratatui::widgets::Block;
 
 use super::View;
-use super::layout::{BorderStyle, indented, take};
+use super::layout::{BorderStyle, count, indented, take};
 use super::line_builder::LineBuilder;
 use super::state::Panel;
 use crate::config::Role;
@@ -190,22 +190,15 @@ pub(super) fn frame_region(
     let mut title = view.row(room);
     title.text(paint, " ").text(paint, mark);
     let title = title.sentence(paint, name).text(paint, " ").line();
-    let used = u16::try_from(title.width()).unwrap_or(room);
-    frame.render_widget(
-        title,
-        indented(line, inset).resize((used.min(room), line.height).into()),
-    );
-    let mut right = view.row(room.saturating_sub(used + 2));
-    if !remark.is_empty()
-        && right.fits(
-            0,
-            &[(Role::Dim, " "), (Role::Dim, remark), (Role::Dim, " ")],
-        )
-    {
-        let right = right.line();
-        let width = u16::try_from(right.width()).unwrap_or(0);
-        let at = indented(line, (inset + room).saturating_sub(width));
-        frame.render_widget(right, at.resize((width, line.height).into()));
+    let mut right = view.row(room.saturating_sub(count(title.width()) + 2));
+    if !remark.is_empty() {
+        right.item(0, &[(Role::Dim, &format!(" {remark} "))]);
+    }
+    let right = right.line();
+    if !line.is_empty() {
+        let (x, y, buffer) = (line.x + inset, line.y, frame.buffer_mut());
+        buffer.set_line(x, y, &title, room);
+        buffer.set_line(x + room - count(right.width()), y, &right, room);
     }
     inner
 }
