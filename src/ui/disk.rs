@@ -83,28 +83,24 @@ fn device(
     row.padded(Text, &disk.device, 8);
     row.text(Dim, " read")
         .right(Read, &format::rate(Some(disk.read.0)), 9);
-    let util = format!("{:>4}", format::percent(Some(disk.util)));
-    let wait = format!("{:>6}", format::millis(disk.await_ms));
-    let write = format!("{:>8}", format::rate(Some(disk.write.0)));
+    let write = format::rate(Some(disk.write.0));
     let tail = [
-        vec![(Dim, "util "), (Text, util.as_str())],
-        vec![(Dim, "wait "), (Text, wait.as_str())],
-        vec![(Dim, "write "), (Text, write.as_str())],
+        ("util ", format!("{:>4}", format::percent(Some(disk.util)))),
+        ("wait ", format!("{:>6}", format::millis(disk.await_ms))),
+        ("write ", format!("{write:>8}")),
     ];
-    let needed: usize = tail
+    let needed = tail
         .iter()
-        .flatten()
-        .map(|(_, text)| text.len())
-        .sum::<usize>()
-        + 6;
+        .map(|(label, text)| 2 + label.len() + text.len());
+    let needed: usize = needed.sum();
     let cells = row.left().saturating_sub(needed + 2).min(20);
     if only && !alone && cells >= 4 {
         let (scaled, _) = disk_read(view, cells);
         row.space(2);
         spark(&mut row, Read, &scaled, cells, axis::cursor(view, cells));
     }
-    for item in &tail {
-        row.item(2, item);
+    for (label, text) in &tail {
+        row.figure(2, label, text);
     }
     let cached = rates.job.as_ref().and_then(cached).filter(|_| alone);
     if let Some(cached) = cached {
@@ -188,17 +184,10 @@ fn machine(rates: &Rates, mut row: LineBuilder<'_>) -> Line<'static> {
         );
     }
     let group = rates.job.as_ref().and_then(|job| job.cgroup.as_ref());
-    if let Some(throttled) = group
-        .and_then(|group| group.throttled_periods)
-        .filter(|share| share.0 >= 0.005)
-    {
-        row.item(
-            3,
-            &[
-                (Trouble, "quota cut "),
-                (Trouble, &format::percent(Some(throttled))),
-            ],
-        );
+    let throttled = group.and_then(|group| group.throttled_periods);
+    if let Some(throttled) = throttled.filter(|share| share.0 >= 0.005) {
+        let text = format!("quota cut {}", format::percent(Some(throttled)));
+        row.item(3, &[(Trouble, &text)]);
     }
     row.line()
 }

@@ -6,6 +6,7 @@ use super::state::{Page, Panel};
 use super::{Attach, View};
 use crate::action::Action;
 use crate::config::Role::{Dim, Text};
+use crate::units::counted;
 
 /// Lines wanted. The same from the start, so that nothing moves while the first lines arrive.
 const WANTED: u16 = 20;
@@ -45,8 +46,7 @@ pub(super) fn content(view: &View<'_>, inside: Inside) -> Content {
     let printed = command.printed.last(room, newer);
     lines.extend(printed.map(|line| inside.row(view).text(Text, line).line()));
     if room < height {
-        let plural = if newer == 1 { "" } else { "s" };
-        let newer = format!("{newer} newer line{plural}");
+        let newer = counted(newer, "newer line");
         let row = inside.row(view);
         lines.push(view.with_key(row, &newer, Action::ToEnd, "shows the last"));
     }
