@@ -64,6 +64,7 @@ pub use footer::goes_to_list;
 use layout::{Regions, SizeHints, count, regions};
 pub use listed_job::{JobFigures, ListedJob};
 pub use state::{Choices, Notice, Page, Panel, UiState};
+pub use timeline::cursor_end;
 #[cfg(feature = "testing")]
 pub use tree::state::Node;
 pub use view::{Attach, CommandView, Past, View};
@@ -224,11 +225,6 @@ fn end(view: &View<'_>) -> usize {
             panel::end(view, regions.panel(panel), regions.border, panel, content)
         }
     }
-}
-
-/// Returns how far the timeline's cursor can move back, in cells.
-pub fn cursor_end(view: &View<'_>) -> usize {
-    timeline::cursor_end(view)
 }
 
 /// Breaks a tour's caption into lines, and returns the area below them.

@@ -69,12 +69,6 @@ impl Regions {
     pub fn panel(&self, panel: Panel) -> Rect {
         self.panels[panel as usize]
     }
-
-    /// Returns every area, drawn or not.
-    #[cfg(feature = "testing")]
-    pub fn all(&self) -> impl Iterator<Item = Rect> + '_ {
-        [self.header, self.footer].into_iter().chain(self.panels)
-    }
 }
 
 /// Whether there is room only for the verdict, in one line.

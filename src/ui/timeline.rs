@@ -91,7 +91,7 @@ fn room(view: &View<'_>, border: BorderStyle) -> usize {
 }
 
 /// Returns how far the cursor can move back, in cells.
-pub(super) fn cursor_end(view: &View<'_>) -> usize {
+pub fn cursor_end(view: &View<'_>) -> usize {
     let room = room(view, layout::border(view.screen));
     scale(view, room).map_or(0, |scale| scale.drawn.saturating_sub(1))
 }

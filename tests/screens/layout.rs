@@ -43,7 +43,9 @@ proptest! {
             lines, verdict_tall: of(Panel::Verdict) + 2, loaders: more, gpus, gpus_open: gpus + 9, gpus_in_full: gpus * 8, focus, relevant,
         };
         let regions = regions(area, &wants);
-        let drawn: Vec<Rect> = regions.all().filter(|region| !region.is_empty()).collect();
+        let panels = Panel::ALL.map(|panel| regions.panel(panel));
+        let all = [regions.header, regions.footer].into_iter().chain(panels);
+        let drawn: Vec<Rect> = all.filter(|region| !region.is_empty()).collect();
         for (place, region) in drawn.iter().enumerate() {
             prop_assert_eq!(area.intersection(*region), *region, "outside of {:?}", area);
             for other in &drawn[place + 1..] {
