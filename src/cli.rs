@@ -2,13 +2,9 @@
 //!
 //! Parses the arguments only; does not check whether a process or a file exists.
 
-mod diff;
+mod commands;
 mod files;
-mod fleet;
 mod ignored;
-mod replay;
-mod run;
-mod serve;
 
 #[cfg(test)]
 mod tests;
@@ -18,6 +14,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use clap::builder::{Resettable, StyledStr};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
@@ -29,13 +26,9 @@ use crate::lab::cli::Lab;
 use crate::options::{PathArgs, WatchArgs, Web, value};
 use crate::plain_toml::similar;
 
-pub(crate) use diff::DiffArgs;
+pub(crate) use commands::{DiffArgs, FleetArgs, ReplayArgs, RunArgs, ServeArgs};
 pub(crate) use files::{NamedFile, WRITTEN};
-pub(crate) use fleet::FleetArgs;
 use ignored::built;
-pub(crate) use replay::ReplayArgs;
-pub(crate) use run::RunArgs;
-pub(crate) use serve::ServeArgs;
 
 /// Example of a command that is not in every build; empty in the others.
 const DEMO: &str = if cfg!(feature = "lab") {
@@ -252,17 +245,14 @@ fn public() -> clap::Command {
         .filter(|command| !command.is_hide_set())
         .cloned()
         .collect();
-    let mut public = clap::Command::new("pipetop")
+    let text =
+        |text: Option<&StyledStr>| text.cloned().map_or(Resettable::Reset, Resettable::Value);
+    clap::Command::new("pipetop")
         .version(env!("CARGO_PKG_VERSION"))
+        .about(text(all.get_about()))
+        .long_about(text(all.get_long_about()))
         .args(all.get_arguments().cloned())
-        .subcommands(shown);
-    if let Some(about) = all.get_about() {
-        public = public.about(about.clone());
-    }
-    if let Some(about) = all.get_long_about() {
-        public = public.long_about(about.clone());
-    }
-    public
+        .subcommands(shown)
 }
 
 /// Turns clap's paragraphs into one line and one hint.
