@@ -13,6 +13,7 @@ use std::time::Duration;
 
 pub use columns::Column;
 pub use file::{ALL_OPTIONS, Ascii, ConfigError, INTERVALS, gpu_name};
+use keymap::Clash;
 pub use keymap::{KeyPress, Keymap, esc_and_key};
 pub use theme::{Role, Theme, ThemeName};
 
@@ -166,13 +167,10 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         let default = file::parse(Path::new("config/pipetop.toml"), DEFAULT_FILE)?;
         let user = file::parse(path, text)?;
-        let keys = Keymap::layered(user.keys.unwrap_or_default(), default.keys)
-            .map_err(|clash| ConfigError::at(path, text, clash.span, &clash.message))?;
+        let clash = |(span, message): Clash| ConfigError::at(path, text, span, &message);
+        let keys = Keymap::layered(user.keys.unwrap_or_default(), default.keys).map_err(clash)?;
         let columns = user.columns.or(default.columns).map(columns::each_once);
-        let columns = columns
-            .transpose()
-            .map_err(|clash| ConfigError::at(path, text, clash.span, &clash.message))?
-            .unwrap_or_default();
+        let columns = columns.transpose().map_err(clash)?.unwrap_or_default();
         let ascii = overrides.ascii
             || match user.ascii.or(default.ascii) {
                 Some(Ascii::Always) => true,

@@ -24,10 +24,7 @@ pub enum Column {
 
 /// Returns the columns in the order of the list; an empty list or a duplicate is an error.
 pub(super) fn each_once(list: Spanned<Vec<Spanned<Column>>>) -> Result<Vec<Column>, Clash> {
-    let clash = |span, message: &str| Clash {
-        span: Some(span),
-        message: message.to_owned(),
-    };
+    let clash = |span, message: &str| (Some(span), message.to_owned());
     let span = list.span();
     let mut columns = Vec::new();
     for column in list.into_inner() {

@@ -142,11 +142,8 @@ pub fn esc_and_key(mut key: KeyEvent) -> Option<[KeyEvent; 2]> {
 }
 
 /// Settings that conflict: one key for two actions, no key to quit, a column listed twice.
-#[derive(Debug)]
-pub(super) struct Clash {
-    pub(super) span: Option<Range<usize>>,
-    pub(super) message: String,
-}
+/// Where, and which.
+pub(super) type Clash = (Option<Range<usize>>, String);
 
 /// The answers to the question on quitting.
 const ANSWERS: [Action; 3] = [Action::EndCommand, Action::Detach, Action::Cancel];
@@ -179,15 +176,10 @@ impl Keymap {
             for key in list {
                 let taken = keys.iter().find(|(_, keys)| keys.contains(key.get_ref()));
                 if let Some((other, _)) = taken {
-                    return Err(Clash {
-                        span: Some(key.span()),
-                        message: format!(
-                            "key `{}` is bound to both `{}` and `{}`",
-                            key.get_ref(),
-                            other,
-                            action
-                        ),
-                    });
+                    let bound = key.get_ref();
+                    let message =
+                        format!("key `{bound}` is bound to both `{other}` and `{action}`");
+                    return Err((Some(key.span()), message));
                 }
                 last = Some(key.span());
                 own.push(key.into_inner());
@@ -204,10 +196,7 @@ impl Keymap {
             usual.insert(action, list);
         }
         if keys.get(&Action::Quit).is_none_or(Vec::is_empty) {
-            return Err(Clash {
-                span: quit.or(last),
-                message: "`quit` has no key".to_owned(),
-            });
+            return Err((quit.or(last), "`quit` has no key".to_owned()));
         }
         let spare = spare(&keys, &usual);
         Ok(Self { keys, spare })

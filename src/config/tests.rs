@@ -1,3 +1,4 @@
+use clap::ValueEnum as _;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;
 use ratatui::style::Color;
@@ -64,7 +65,7 @@ fn every_action_has_a_key_of_its_own() {
 
 #[test]
 fn every_theme_gives_every_meaning_its_colour() {
-    for name in ThemeName::ALL {
+    for &name in ThemeName::value_variants() {
         let theme = Theme::new(name, BTreeMap::new());
         let roles = theme.colours().filter(|(role, _)| role.is_some());
         assert_eq!(roles.count(), 14, "{name:?}");

@@ -17,11 +17,6 @@ pub enum ThemeName {
     Mono,
 }
 
-impl ThemeName {
-    #[cfg(test)]
-    pub(super) const ALL: [Self; 4] = [Self::Dark, Self::Light, Self::ColourBlind, Self::Mono];
-}
-
 /// What a colour means, the same on every panel. The name in `[colours]` is the variant's in kebab-case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
