@@ -50,9 +50,8 @@ impl Shown for FleetScreen {
 
     fn draw(&mut self, real: Duration, frame: &mut Frame<'_>) {
         self.drawn_at = real;
-        if self.age.is_some() {
-            let read_at = *self.read_at.get_or_insert(real);
-            self.age = Some(real.saturating_sub(read_at));
+        if self.report.is_some() {
+            self.read_at.get_or_insert(real);
         }
         draw(self, frame);
     }

@@ -27,8 +27,6 @@ pub(super) struct FleetScreen {
     pub(super) page: FleetPage,
     /// The last report: of all runs, or of the one whose ranks are shown.
     pub(super) report: Option<FleetReport>,
-    /// Time since the report was read.
-    pub(super) age: Option<Duration>,
     /// When the first frame with the report was drawn.
     pub(super) read_at: Option<Duration>,
     /// When the last frame was drawn.
@@ -56,7 +54,6 @@ impl FleetScreen {
             url,
             page: run,
             report: None,
-            age: None,
             read_at: None,
             drawn_at: Duration::ZERO,
             trouble: None,
@@ -109,7 +106,7 @@ impl FleetScreen {
                 let back = || self.opened.1.clone().filter(|_| self.page.is_none());
                 let picked = self.name(self.picked).or_else(back);
                 self.report = Some(report);
-                (self.age, self.read_at) = (Some(Duration::ZERO), None);
+                self.read_at = None;
                 self.trouble = None;
                 // The order changes with the figures: keep the same run or rank selected. A selected first line stays
                 // the first, since it means the worst, whichever that is.
@@ -152,8 +149,7 @@ impl FleetScreen {
         }
         self.picked = page.as_ref().map_or(self.opened.0, |_| 0);
         self.page = page;
-        self.report = None;
-        self.age = None;
+        (self.report, self.read_at) = (None, None);
     }
 
     pub(super) fn update(&mut self, input: &Input) -> Option<Effect> {

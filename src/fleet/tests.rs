@@ -170,7 +170,8 @@ fn esc_and_a_key_that_arrive_together_both_act() {
 fn the_last_values_stay_with_their_age_without_a_server() {
     let mut screen = screen();
     screen.take((None, Ok(runs())));
-    screen.age = Some(Duration::from_secs(75));
+    screen.read_at = Some(Duration::ZERO);
+    screen.drawn_at = Duration::from_secs(75);
     let gone = Hinted::new("cannot read http://prometheus:9090: timeout", "");
     screen.take((None, Err(gone)));
     insta::assert_snapshot!("gone", picture(&screen, 120, 8));

@@ -7,7 +7,7 @@ use super::report::{FleetRank, RunReport};
 use super::state::FleetScreen;
 use super::table::{self, FleetTable};
 use crate::action::Action;
-use crate::config::Role::{self, Compute, Dim, Focus, Key, Text, Trouble, Unknown, Wait};
+use crate::config::Role::{self, Compute, Dim, Focus, Text, Trouble, Unknown, Wait};
 use crate::ui::format::clock;
 use crate::ui::glyphs;
 use crate::ui::layout::take_last;
@@ -85,7 +85,9 @@ fn title(screen: &FleetScreen, width: u16) -> Line<'static> {
 }
 
 fn age(screen: &FleetScreen) -> Option<String> {
-    let age = screen.age?;
+    screen.report.as_ref()?;
+    let read_at = screen.read_at.unwrap_or(screen.drawn_at);
+    let age = screen.drawn_at.saturating_sub(read_at);
     Some(format!("read {} ago", clock(age.as_secs())))
 }
 
@@ -180,15 +182,7 @@ fn footer(screen: &FleetScreen, width: u16) -> Line<'static> {
     });
     for (action, words) in keys {
         if let Some(key) = screen.config.keys.keys(*action).first() {
-            row.space(1).item(
-                0,
-                &[
-                    (Key, &key.to_string()),
-                    (Dim, " "),
-                    (Dim, words),
-                    (Dim, " "),
-                ],
-            );
+            row.space(1).key(0, &key.to_string(), &format!("{words} "));
         }
     }
     row.line()

@@ -220,12 +220,7 @@ pub(super) fn add_gpus(totals: &mut BTreeMap<u32, GpuTotals>, state: &State) {
 }
 
 fn add_to(totals: &mut Seconds, what: &str, seconds: f64) {
-    match totals.get_mut(what) {
-        Some(total) => *total += seconds,
-        None => {
-            totals.insert(what.to_owned(), seconds);
-        }
-    }
+    *totals.entry(what.to_owned()).or_default() += seconds;
 }
 
 fn more(total: &mut Option<f64>, grown: Option<f64>) {
