@@ -2,15 +2,16 @@
 
 mod demo;
 mod experiments;
-mod failed;
 mod simulate;
 
 use std::process::ExitCode;
 
 use super::cli::Lab;
+use super::experiments::command::TrialError;
 use super::workload::{train, work};
-use crate::error::Hinted;
+use crate::error::{Hinted, write_error};
 use crate::options::PathArgs;
+use crate::setup::print_error;
 
 /// Runs the command.
 ///
@@ -26,5 +27,25 @@ pub(crate) fn run(args: &Lab, places: &PathArgs) -> Result<ExitCode, Hinted> {
         Lab::BuiltinTrainer { settings } => return train(settings).map(|()| ExitCode::SUCCESS),
         Lab::BuiltinWorker { launch } => return work(launch).map(|()| ExitCode::SUCCESS),
     };
-    outcome.or_else(failed::failed)
+    outcome.or_else(failed)
+}
+
+/// Prints the last lines of the command's output. Returns the exit code, or the error that is still to be printed.
+fn failed(failure: TrialError) -> Result<ExitCode, Hinted> {
+    match failure {
+        TrialError::Launch(error) => {
+            print_error(&Hinted::new(error.to_string(), error.hint()));
+            Ok(ExitCode::from(error.code()))
+        }
+        TrialError::Refused { error, said } => {
+            for line in said {
+                write_error(format_args!("  {line}"));
+            }
+            Err(error)
+        }
+        TrialError::Interrupted(signal) => {
+            let code = u8::try_from(128 + signal).unwrap_or(u8::MAX);
+            Ok(ExitCode::from(code))
+        }
+    }
 }

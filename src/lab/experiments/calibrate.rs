@@ -3,7 +3,6 @@
 //!
 //! The waits that the job measures itself are the truth.
 
-use std::fmt::Write;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, SystemTime};
 
@@ -291,14 +290,11 @@ pub fn summary(rows: &[CalibrationRow]) -> String {
         .filter_map(CalibrationRow::error)
         .map(f64::abs)
         .fold(0.0, f64::max);
-    let mut text = format!("{right} of {} verdicts are right; ", rows.len());
-    // Writing to a string cannot fail.
-    let _ = writeln!(
-        text,
-        "the wait share seen from outside is off by at most {:.1} points",
+    format!(
+        "{right} of {} verdicts are right; the wait share seen from outside is off by at most {:.1} points\n",
+        rows.len(),
         largest * 100.0
-    );
-    text
+    )
 }
 
 fn line(cells: [&str; 8]) -> String {

@@ -39,7 +39,7 @@ struct SimulatedWorker {
 /// A run that can be advanced in steps and inspected in between.
 #[derive(Debug)]
 pub(super) struct Simulation {
-    settings: SimulationSettings,
+    pub(super) settings: SimulationSettings,
     step: Nanos,
     clock: Option<Nanos>,
     span: Nanos,
@@ -49,9 +49,9 @@ pub(super) struct Simulation {
     loads: Option<LogNormal<f64>>,
     events: BinaryHeap<Reverse<(Nanos, Completion)>>,
     workers: Vec<SimulatedWorker>,
-    order: Scheduler,
+    pub(super) order: Scheduler,
     /// Whether the trainer is in a step, rather than waiting.
-    training: bool,
+    pub(super) training: bool,
     tally: Tally,
 }
 
@@ -115,22 +115,10 @@ impl Simulation {
         self.now = self.now.max(to);
     }
 
-    pub(super) fn settings(&self) -> &SimulationSettings {
-        &self.settings
-    }
-
     /// Returns for each worker whether it is making a batch, and how many it has made.
     pub(super) fn workers(&self) -> impl Iterator<Item = (bool, u64)> + '_ {
         let workers = self.workers.iter();
         workers.map(|worker| (worker.loading.is_some(), worker.made))
-    }
-
-    pub(super) fn order(&self) -> &Scheduler {
-        &self.order
-    }
-
-    pub(super) fn is_training(&self) -> bool {
-        self.training
     }
 
     /// Returns the result so far.

@@ -116,7 +116,7 @@ fn see(
 ) {
     let ranks = sample.job.iter_mut().flat_map(|job| &mut job.ranks);
     for rank in ranks {
-        let trains = simulation.is_training();
+        let trains = simulation.training;
         let main = rank.main.get_or_insert_default();
         main.polls += 1;
         main.waiting += u64::from(!trains);
@@ -124,7 +124,7 @@ fn see(
         match (trains, *waits_since) {
             (false, None) => *waits_since = Some(now),
             (true, Some(from)) => {
-                let batch = Some(simulation.order().taken().saturating_sub(1));
+                let batch = Some(simulation.order.taken().saturating_sub(1));
                 rank.waits.push(
                     Wait {
                         from,
@@ -146,16 +146,16 @@ fn see(
         };
         rank.polls.record(now, seen, SLOTS);
         for loader in &mut rank.loaders {
-            let ready = u32::try_from(simulation.order().available()).unwrap_or(u32::MAX);
+            let ready = u32::try_from(simulation.order.available()).unwrap_or(u32::MAX);
             let queue = loader.queue.get_or_insert_default();
             queue.polls += 1;
             queue.empty += u64::from(ready == 0);
             queue.ready_sum += u64::from(ready);
             queue.ready = ready;
-            queue.capacity = u32::try_from(simulation.settings().capacity()).ok();
+            queue.capacity = u32::try_from(simulation.settings.capacity()).ok();
             loader.queue_polls.record(now, ready, SLOTS);
             loader.batches = Some(BatchCount {
-                count: simulation.order().taken(),
+                count: simulation.order.taken(),
                 source: BatchClock::Iterator,
             });
             for (worker, (loads, made)) in loader.workers.iter_mut().zip(simulation.workers()) {

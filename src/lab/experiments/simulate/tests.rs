@@ -105,11 +105,11 @@ fn loaders_never_exceed_their_capacity() {
         let mut simulation = Simulation::new(&settings, 0);
         simulation.advance(Duration::from_secs(29));
         assert_eq!(
-            (simulation.order().available(), simulation.order().taken()),
+            (simulation.order.available(), simulation.order.taken()),
             (6, 1)
         );
         assert!(simulation.workers().all(|(loads, _)| !loads));
-        assert!(simulation.is_training());
+        assert!(simulation.training);
         assert_eq!(simulation.outcome().ready_over_time.len(), 58);
     }
 }
@@ -369,9 +369,9 @@ proptest! {
         for look in 1..=polls {
             simulation.advance(settings.span * look / polls);
             simulation.outcome();
-            prop_assert!(simulation.order().available() as u64 <= settings.capacity());
+            prop_assert!(simulation.order.available() as u64 <= settings.capacity());
             let made: u64 = simulation.workers().map(|(_, made)| made).sum();
-            prop_assert!(made >= simulation.order().taken() + simulation.order().available() as u64);
+            prop_assert!(made >= simulation.order.taken() + simulation.order.available() as u64);
         }
         prop_assert_eq!(simulation.outcome(), run(&settings, 1));
     }

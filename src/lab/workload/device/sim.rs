@@ -20,10 +20,10 @@ const PAGEABLE_BYTES_PER_NANOSECOND: u64 = 6;
 pub(super) struct Sim {
     options: DeviceOptions,
     engines: Engines,
-    /// Batches that were copied and wait for their step, oldest first.
-    copied: VecDeque<Copied>,
-    /// Steps that were started and not yet waited for, oldest first.
-    started: VecDeque<Started>,
+    /// The end and the time of the copies of batches that wait for their step, oldest first.
+    copied: VecDeque<(u64, Duration)>,
+    /// The end and the times of started steps that were not yet waited for, oldest first.
+    started: VecDeque<(u64, StepTimes)>,
 }
 
 /// The end of all operations queued on each engine.
@@ -31,18 +31,6 @@ pub(super) struct Sim {
 struct Engines {
     copy: u64,
     compute: u64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Copied {
-    end: u64,
-    took: Duration,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Started {
-    end: u64,
-    times: StepTimes,
 }
 
 impl Sim {
@@ -82,26 +70,24 @@ impl Device for Sim {
             sleep_until(end);
             end
         };
-        self.copied.push_back(Copied { end, took });
+        self.copied.push_back((end, took));
         Ok(())
     }
 
     fn step(&mut self) -> Result<(), DeviceError> {
-        let batch = self.copied.pop_front().ok_or_else(DeviceError::no_batch)?;
+        let batch = self.copied.pop_front();
+        let (copied, copy) = batch.ok_or_else(DeviceError::no_batch)?;
         let busy = self.options.step;
-        let end = self.engines.step(probe::now(), batch.end, busy);
-        let times = StepTimes {
-            copy: batch.took,
-            busy,
-        };
-        self.started.push_back(Started { end, times });
+        let end = self.engines.step(probe::now(), copied, busy);
+        self.started.push_back((end, StepTimes { copy, busy }));
         Ok(())
     }
 
     fn finish(&mut self) -> Result<StepTimes, DeviceError> {
-        let step = self.started.pop_front().ok_or_else(DeviceError::no_step)?;
-        sleep_until(step.end);
-        Ok(step.times)
+        let step = self.started.pop_front();
+        let (end, times) = step.ok_or_else(DeviceError::no_step)?;
+        sleep_until(end);
+        Ok(times)
     }
 }
 
