@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crossterm::event::{self, Event};
 use futures_util::Stream;
+use rustix::process::Signal as Number;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
@@ -25,15 +26,6 @@ use crate::source::replay::Player;
 use crate::source::sampler::{Common, Options, Sampler};
 use crate::terminal::{self, Screen};
 use crate::verdict::Kind;
-
-/// SIGCONT, which tokio's portable signal kinds leave out.
-const CONTINUED: i32 = rustix::process::Signal::CONT.as_raw();
-/// SIGABRT, sent by another process: the terminal is restored before pipetop ends.
-const ABORT: i32 = rustix::process::Signal::ABORT.as_raw();
-/// SIGXCPU: the CPU time limit was reached.
-const CPU_LIMIT: i32 = rustix::process::Signal::XCPU.as_raw();
-/// SIGTSTP.
-const STOP_TYPED: i32 = rustix::process::Signal::TSTP.as_raw();
 
 /// What to watch, and how.
 pub struct Setup {
@@ -322,25 +314,24 @@ fn blocked() -> watch::Receiver<bool> {
 fn signals() -> std::io::Result<mpsc::Receiver<Signal>> {
     let (send, signals) = mpsc::channel(4);
     let kinds = [
-        (SignalKind::terminate(), Signal::Stop),
-        (SignalKind::hangup(), Signal::Stop),
-        (SignalKind::interrupt(), Signal::Stop),
-        (SignalKind::quit(), Signal::Stop),
-        (SignalKind::from_raw(ABORT), Signal::Stop),
-        (SignalKind::from_raw(CPU_LIMIT), Signal::Stop),
-        (SignalKind::from_raw(STOP_TYPED), Signal::Suspend),
-        (SignalKind::from_raw(CONTINUED), Signal::Resume),
+        (Number::TERM, Signal::Stop),
+        (Number::HUP, Signal::Stop),
+        (Number::INT, Signal::Stop),
+        (Number::QUIT, Signal::Stop),
+        // Sent by another process: the terminal is restored before pipetop ends.
+        (Number::ABORT, Signal::Stop),
+        // The limit of CPU time was reached.
+        (Number::XCPU, Signal::Stop),
+        (Number::TSTP, Signal::Suspend),
+        (Number::CONT, Signal::Resume),
     ];
+    let listen = |number: Number| signal(SignalKind::from_raw(number.as_raw()));
     // Signals meant for the job, such as Slurm's before its time limit, do not end the screen.
-    for kind in [
-        SignalKind::user_defined1(),
-        SignalKind::user_defined2(),
-        SignalKind::alarm(),
-    ] {
-        drop(signal(kind)?);
+    for number in [Number::USR1, Number::USR2, Number::ALARM] {
+        drop(listen(number)?);
     }
-    for (kind, meaning) in kinds {
-        let mut stream = signal(kind)?;
+    for (number, meaning) in kinds {
+        let mut stream = listen(number)?;
         let send = send.clone();
         tokio::spawn(async move {
             while stream.recv().await.is_some() {

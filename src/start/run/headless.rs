@@ -155,21 +155,16 @@ impl Session {
         self.summary.close();
         let mut out = std::io::stdout();
         let mut nothing = None;
-        let written = if watch.once {
-            // If the job ended before the time was over, report on its training.
-            match early.then(|| self.summary.report()).flatten() {
-                Some(report) if watch.json => output::json::page(&mut out, &report),
-                Some(report) => out.write_all(output::text(&report).as_bytes()),
-                None => self.observer.write(&mut out),
-            }
-        } else {
-            match self.summary.report() {
-                Some(_) if watch.json => Ok(()),
-                Some(report) => out.write_all(output::text(&report).as_bytes()),
-                None => {
-                    nothing = Some(self.summary.nothing());
-                    Ok(())
-                }
+        // With --once, the whole training is reported on only if the job ended before the time was over.
+        let whole = (early || !watch.once).then(|| self.summary.report());
+        let written = match whole.flatten() {
+            Some(report) if watch.json && watch.once => output::json::page(&mut out, &report),
+            Some(_) if watch.json => Ok(()),
+            Some(report) => out.write_all(output::text(&report).as_bytes()),
+            None if watch.once => self.observer.write(&mut out),
+            None => {
+                nothing = Some(self.summary.nothing());
+                Ok(())
             }
         };
         if let Err(error) = written.and_then(|()| out.flush()) {
@@ -218,15 +213,14 @@ impl Session {
         if let Some(ended) = failure.filter(|_| !said) {
             print_error(&failed(name, ended));
         }
-        match self.unwritten {
+        if let Some(error) = self.unwritten {
             // If the command failed as well, its exit code takes precedence.
-            Some(error) if failure.is_none() => Err(error),
-            Some(error) => {
-                print_error(&error);
-                Ok(exit_code(self.ended, self.stopped, kind, watch))
+            if failure.is_none() {
+                return Err(error);
             }
-            None => Ok(exit_code(self.ended, self.stopped, kind, watch)),
+            print_error(&error);
         }
+        Ok(exit_code(self.ended, self.stopped, kind, watch))
     }
 }
 
