@@ -4,7 +4,7 @@
 //! Pure. Names of wait functions differ between kernels, so prefixes are compared.
 
 /// What kind of wait a thread is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Blocked {
     /// On a CPU or runnable: `wchan` is `0`. Permission denied has the same text, so the right must be checked
     /// elsewhere.
@@ -210,13 +210,9 @@ impl SystemCall {
     }
 
     /// Returns the address of the futex that it waits on; `None` if it does not wait on one.
-    pub(super) fn futex(self) -> Option<u64> {
-        const FUTEX: u64 = if cfg!(target_arch = "x86_64") {
-            202
-        } else {
-            98
-        };
-        (self.number == FUTEX).then_some(self.arguments[0])
+    pub(super) fn futex(self) -> Option<usize> {
+        let address = usize::try_from(self.arguments[0]).ok();
+        address.filter(|_| self.number == libc::SYS_futex.cast_unsigned())
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::blocked::Blocked;
+use super::blocked::{Blocked, SystemCall};
 use super::count_activity;
 use super::python_view::PythonView;
 use super::thread_view::{Polled, ThreadView};
@@ -38,7 +38,10 @@ impl GilWait {
         let before = self.run_before.take();
         let stacks = python.attached().filter(|stacks| stacks.has_gil())?;
         let waits = match poll.blocked {
-            Blocked::Lock => (thread.futex()).is_some_and(|futex| stacks.waits_for_gil(futex)),
+            Blocked::Lock => {
+                let futex = thread.call().and_then(SystemCall::futex);
+                futex.is_some_and(|futex| stacks.waits_for_gil(futex))
+            }
             _ => poll.is_about_to_run(before, times),
         };
         self.run_before = times.filter(|_| waits);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::beats::{Beat, Beats, Doing, ThreadState};
-use super::blocked::Blocked;
+use super::blocked::{Blocked, SystemCall};
 use super::fed::{FeedEvidence, asking};
 use super::gil_wait::GilWait;
 use super::iterators::Iterators;
@@ -29,7 +29,7 @@ const STACK_AFTER: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(super) struct MainView {
-    key: ProcessKey,
+    pub(super) key: ProcessKey,
     proc_root: PathBuf,
     /// The main thread, or the thread that trains instead of it.
     thread: ThreadView,
@@ -95,10 +95,6 @@ impl MainView {
         Ok(view)
     }
 
-    pub(super) fn key(&self) -> ProcessKey {
-        self.key
-    }
-
     pub(super) fn stacks(&self) -> Option<&Stacks> {
         self.python.attached()
     }
@@ -124,7 +120,7 @@ impl MainView {
     pub(super) fn poll(&mut self, now: Duration, delay: Duration, frozen: bool) {
         // Read before the poll: if the count is still the same later, a thread that this poll finds asleep has slept
         // ever since.
-        let (thread, scheduled) = (self.thread.id(), self.thread.scheduled());
+        let (thread, scheduled) = (self.thread.thread, self.thread.scheduled());
         let Ok(poll) = self.thread.poll_unless_frozen(frozen) else {
             return self.switch_back_to_main();
         };
@@ -144,7 +140,7 @@ impl MainView {
         let idle = (self.fed.idle(by_pytorch, poll.blocked)).filter(|_| !inside);
         let stands = by_pytorch && !self.waits.is_open() && self.iterators.stand_still();
         let prepares = self.fed.prepares(poll.blocked, stands);
-        let writes = || !inside && self.thread.is_writing();
+        let writes = || !inside && self.thread.call().is_some_and(SystemCall::is_writing);
         let beat = Beat {
             doing,
             thread: match poll.blocked {
@@ -239,7 +235,7 @@ impl MainView {
         let outside = asleep && self.in_loader == Some(InLoader::Outside);
         let now = || self.thread.scheduled().map(|counted| counted.times);
         if outside && poll.blocked == Blocked::Lock && self.is_waiting(poll) && times == now() {
-            self.visible.locks_elsewhere();
+            self.visible.locks_elsewhere = true;
             self.beats.restart_counts(false);
         }
     }
@@ -255,7 +251,7 @@ impl MainView {
             return of_unknown || lock || (!self.beside && self.trainer.is_due(now));
         }
         let old = now.saturating_sub(self.stack_at) >= odd_pause(self.stack_at, STACK_AFTER);
-        let queue = self.queue.is_known() && !self.iterators.has_any();
+        let queue = self.queue.known && !self.iterators.has_any();
         let inside = self.iterators.loads_in_main() || self.slept_inside.is_some();
         let other = self.fed.shows_more(now) || queue || inside;
         if self.has_workers && poll.blocked == Blocked::Timer && !old && !other {
@@ -270,7 +266,7 @@ impl MainView {
     fn is_waiting(&self, poll: Polled) -> bool {
         match (poll.blocked, poll.polled) {
             (Blocked::Lock, _) => {
-                self.visible.is_locked_for_batches() && self.is_at_pin_thread(poll) == Some(false)
+                !self.visible.locks_elsewhere && self.is_at_pin_thread(poll) == Some(false)
             }
             (Blocked::Poll, Some(fd)) => self.visible.is_polled_for_batches(fd),
             // Without its stack, a main thread with workers that is in `poll` is assumed to wait for them.
@@ -285,7 +281,8 @@ impl MainView {
     /// notice if the pinning thread has ended; `backward` on a GPU, which runs in another thread, waits without one.
     fn is_at_pin_thread(&self, poll: Polled) -> Option<bool> {
         let pin = self.pin_thread.as_ref()?;
-        let waits = poll.blocked == Blocked::Lock && self.thread.may_be_on_timed_futex();
+        let may_be_timed = || self.thread.call().is_none_or(SystemCall::is_timed_futex);
+        let waits = poll.blocked == Blocked::Lock && may_be_timed();
         Some(waits.then(|| pin.poll().ok())??.blocked != Blocked::Poll)
     }
 
@@ -340,7 +337,7 @@ impl MainView {
         let handed_over = self.fed.is_handed_over();
         if handed_over || !(self.fed.is_pytorch() || self.iterators.has_any()) {
             self.queue.search(now, stacks);
-            if handed_over || self.fed.is_seen() || self.queue.is_known() {
+            if handed_over || self.fed.is_seen() || self.queue.known {
                 self.threads.poll(now, stacks);
             }
         }

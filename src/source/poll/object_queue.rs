@@ -20,7 +20,8 @@ pub(super) struct ObjectQueue {
     /// When the next search is due, and the pause after that one.
     due: Duration,
     pause: Option<Duration>,
-    known: bool,
+    /// Whether a queue is known that may feed the main thread, so that stacks are worth polling more often.
+    pub(super) known: bool,
     /// When a queue was last known to feed the main thread.
     fed_at: Duration,
     /// Batches taken from it, if they are counted, and how full it was if that is known.
@@ -38,11 +39,6 @@ impl ObjectQueue {
         // An inconsistent read: the next search may find it.
         let _ = priority::in_turns(|| stacks.find_queues());
         self.known = stacks.has_queues();
-    }
-
-    /// Whether a queue is known that may feed the main thread, so that stacks are worth polling more often.
-    pub(super) fn is_known(&self) -> bool {
-        self.known
     }
 
     /// Records a poll. The counts of a queue that has not fed the main thread for a while are cleared: they would look

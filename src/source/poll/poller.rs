@@ -156,12 +156,12 @@ impl Poller {
     fn follow(&mut self, targets: &PollTargets) {
         self.frozen = targets.frozen;
         self.mains
-            .retain(|view| targets.ranks.iter().any(|rank| rank.key == view.key()));
+            .retain(|view| targets.ranks.iter().any(|rank| rank.key == view.key));
         let everyone = || {
             let loaders = targets.ranks.iter().flat_map(|rank| &rank.loaders);
             loaders.flat_map(|loader| &loader.workers)
         };
-        let stays = |view: &WorkerView| everyone().any(|key| *key == view.key());
+        let stays = |view: &WorkerView| everyone().any(|key| *key == view.key);
         let ended = self.workers.extract_if(.., |(view, _)| !stays(view));
         let ended: Vec<_> = ended
             .filter_map(|(view, loader)| view.last_seen().map(|(id, polls)| (loader, id, polls)))
@@ -180,7 +180,7 @@ impl Poller {
             }
         };
         for rank in &targets.ranks {
-            match self.mains.iter_mut().find(|view| view.key() == rank.key) {
+            match self.mains.iter_mut().find(|view| view.key == rank.key) {
                 Some(view) => view.follow(&self.proc_root, rank),
                 None => match MainView::open(&self.proc_root, rank) {
                     Ok(view) => self.mains.push(view),
@@ -192,7 +192,7 @@ impl Poller {
                 workers.map(|worker| (worker, (rank.key, loader.id)))
             });
             for (worker, loader) in workers {
-                if self.workers.iter().any(|(view, _)| view.key() == *worker) {
+                if self.workers.iter().any(|(view, _)| view.key == *worker) {
                     continue;
                 }
                 match WorkerView::open(&self.proc_root, *worker, rank.builtin) {
@@ -222,7 +222,7 @@ impl Poller {
             .iter()
             .position(|(key, id, _)| (*key, *id) == (rank, loader.id));
         match (at, loader.pipe) {
-            (Some(at), Some(pipe)) if self.queues[at].2.inode() == pipe.inode => {}
+            (Some(at), Some(pipe)) if self.queues[at].2.inode == pipe.inode => {}
             (at, Some(pipe)) => {
                 let mut view = QueueView::new(&self.proc_root, rank.pid, pipe, &loader.workers);
                 if let Some(at) = at {
@@ -267,7 +267,7 @@ impl Poller {
             .skip(part)
             .step_by(ROUNDS_PER_WORKER_POLL)
         {
-            let trainer = self.mains.iter().find(|view| view.key() == *trainer);
+            let trainer = self.mains.iter().find(|view| view.key == *trainer);
             worker.poll(
                 self.clock,
                 self.frozen,
@@ -289,7 +289,7 @@ impl Poller {
             .step_by(ROUNDS_PER_WORKER_POLL)
         {
             // A stopped trainer takes nothing from its queue, and lacks nothing if that is empty.
-            let trainer = self.mains.iter().find(|view| view.key() == *trainer);
+            let trainer = self.mains.iter().find(|view| view.key == *trainer);
             if !trainer.is_some_and(|view| view.beats.is_stopped()) {
                 queue.poll(now);
             }
@@ -303,7 +303,7 @@ impl Poller {
         let mut seen = lock(&self.seen);
         seen.late += u64::from(late);
         for view in &mut self.mains {
-            let seen = seen.mains.entry(view.key()).or_default();
+            let seen = seen.mains.entry(view.key).or_default();
             view.publish(seen);
             if whole {
                 view.publish_rest(now, seen);
@@ -318,7 +318,7 @@ impl Poller {
                 for (.., polls) in self.ended.extract_if(.., succeeds) {
                     view.succeed(polls);
                 }
-                view.publish(seen.workers.entry(view.key()).or_default());
+                view.publish(seen.workers.entry(view.key).or_default());
             }
             for (rank, id, queue) in &self.queues {
                 seen.queues.insert((*rank, *id), queue.seen.clone());

@@ -32,7 +32,7 @@ const FULL: u64 = 60 * 1024;
 #[derive(Debug)]
 pub(super) struct QueueView {
     path: PathBuf,
-    inode: u64,
+    pub(super) inode: u64,
     /// The workers that filled it when it was first polled.
     pub(super) workers: Vec<ProcessKey>,
     shortest: Option<u64>,
@@ -68,10 +68,6 @@ impl QueueView {
             semaphore: None,
             seen: QueueSeen::default(),
         }
-    }
-
-    pub(super) fn inode(&self) -> u64 {
-        self.inode
     }
 
     /// Counts what is ready now, or that the pipe is gone.

@@ -55,7 +55,7 @@ pub(super) struct ThreadView {
     syscall: Option<File>,
     /// `None` if the kernel does not keep these statistics.
     schedstat: Option<File>,
-    thread: Pid,
+    pub(super) thread: Pid,
     /// Its memory, opened below the proc root and not read by PID: if `/proc` is that of another PID namespace, the PID
     /// is another process here, or none. Kept open, as each poll of an idle worker reads its descriptor.
     memory: Option<File>,
@@ -114,15 +114,11 @@ impl ThreadView {
 
     /// Polls the thread. If its control group is known to be `frozen`, it is stopped, whatever it is blocked in.
     pub(super) fn poll_unless_frozen(&self, frozen: bool) -> io::Result<Polled> {
-        let poll = self.poll()?;
-        Ok(if frozen {
-            Polled {
-                blocked: Blocked::Stopped,
-                ..poll
-            }
-        } else {
-            poll
-        })
+        let mut poll = self.poll()?;
+        if frozen {
+            poll.blocked = Blocked::Stopped;
+        }
+        Ok(poll)
     }
 
     fn blocked(&self) -> io::Result<Blocked> {
@@ -139,42 +135,14 @@ impl ThreadView {
         length.is_some_and(|length| length > 0 && !buffer.starts_with(b"running"))
     }
 
-    pub(super) fn id(&self) -> Pid {
-        self.thread
-    }
-
     pub(super) fn scheduled(&self) -> Option<Scheduled> {
         let mut buffer = [0; 80];
         let length = self.schedstat.as_ref()?.read_at(&mut buffer, 0).ok()?;
         Scheduled::parse(str::from_utf8(&buffer[..length]).ok()?)
     }
 
-    /// Returns the address of the futex that it sleeps on; `None` if it does not sleep on one or that cannot be read.
-    pub(super) fn futex(&self) -> Option<usize> {
-        usize::try_from(self.call()?.futex()?).ok()
-    }
-
-    /// Whether it is in a call that opens, lists or asks about files. False if that cannot be seen.
-    pub(super) fn is_about_files(&self) -> bool {
-        self.call().is_some_and(SystemCall::is_about_files)
-    }
-
-    /// Whether it is in a call that writes to a file. False if that cannot be seen.
-    pub(super) fn is_writing(&self) -> bool {
-        self.call().is_some_and(SystemCall::is_writing)
-    }
-
-    /// Whether it waits for a lock or a semaphore that processes share. False if that cannot be seen.
-    pub(super) fn is_on_shared_futex(&self) -> bool {
-        self.call().is_some_and(SystemCall::is_shared_futex)
-    }
-
-    /// Whether it may be waiting for a lock with a time limit. True if that cannot be seen.
-    pub(super) fn may_be_on_timed_futex(&self) -> bool {
-        self.call().is_none_or(SystemCall::is_timed_futex)
-    }
-
-    fn call(&self) -> Option<SystemCall> {
+    /// Returns the system call that it sleeps in. `None` if it runs or that cannot be read.
+    pub(super) fn call(&self) -> Option<SystemCall> {
         let mut buffer = [0; 256];
         let length = self.syscall.as_ref()?.read_at(&mut buffer, 0).ok()?;
         SystemCall::parse(&String::from_utf8_lossy(&buffer[..length]))

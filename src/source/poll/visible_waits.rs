@@ -20,8 +20,9 @@ pub(super) struct VisibleWaits {
     result_pipes: Vec<NumberedFile>,
     /// What it polled while its stack showed it waiting for a batch.
     polled: Vec<NumberedFile>,
-    /// Whether a stack showed it waiting elsewhere on a lock while the pinning thread had no batch.
-    locks_elsewhere: bool,
+    /// Whether a stack showed it waiting elsewhere on a lock while the pinning thread had no batch. Until then, it waits
+    /// for a batch when it waits on a lock while that thread has none.
+    pub(super) locks_elsewhere: bool,
     /// When a wait on a lock was last compared to its stack.
     lock_checked: Duration,
 }
@@ -87,11 +88,6 @@ impl VisibleWaits {
         self.polled.iter().map(|polled| polled.fd)
     }
 
-    /// Whether it waits for a batch when it waits on a lock while the pinning thread has none.
-    pub(super) fn is_locked_for_batches(&self) -> bool {
-        !self.locks_elsewhere
-    }
-
     /// Whether a wait on a lock is to be compared to its stack now.
     pub(super) fn lock_is_due(&mut self, now: Duration) -> bool {
         let pause = odd_pause(self.lock_checked, CHECK_AFTER);
@@ -100,10 +96,6 @@ impl VisibleWaits {
             self.lock_checked = now;
         }
         due
-    }
-
-    pub(super) fn locks_elsewhere(&mut self) {
-        self.locks_elsewhere = true;
     }
 }
 

@@ -1,10 +1,11 @@
 //! One loader worker, polled: whether it has work, and what it does.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::blocked::Blocked;
+use super::blocked::{Blocked, SystemCall};
 use super::loads::LoadTally;
 use super::python_view::PythonView;
 use super::thread_view::{Polled, ThreadView};
@@ -22,7 +23,7 @@ const STACK_PAUSE: Duration = Duration::from_millis(400);
 
 #[derive(Debug)]
 pub(super) struct WorkerView {
-    key: ProcessKey,
+    pub(super) key: ProcessKey,
     proc_root: PathBuf,
     /// What it waits for when it sleeps.
     waits_on: WaitSearch,
@@ -36,7 +37,7 @@ pub(super) struct WorkerView {
     /// Whether it was idle when a stack was last read, for each state that it was blocked in. Polls without a stack
     /// count by this: stacks are too rare to be the only polls that count, and a worker without work may sleep in the
     /// same way all the time.
-    last_idle: Vec<(Blocked, bool)>,
+    last_idle: BTreeMap<Blocked, bool>,
     /// The descriptor that it polls for its next index, once a stack has shown it.
     index_fd: Option<i32>,
     /// Where in its memory the number of the batch in work is; `None` until a stack shows it.
@@ -65,17 +66,13 @@ impl WorkerView {
             stack_at: None,
             phase: WorkerPhase::default(),
             model: ModelUse::default(),
-            last_idle: Vec::new(),
+            last_idle: BTreeMap::new(),
             index_fd: None,
             in_loop: None,
             loads: None,
             batch_at: Duration::ZERO,
             seen: WorkerSeen::default(),
         })
-    }
-
-    pub(super) fn key(&self) -> ProcessKey {
-        self.key
     }
 
     /// Copies the counts so far into `seen`.
@@ -135,12 +132,11 @@ impl WorkerView {
             (Some(idle), _) => idle,
             (None, Some(at)) if at == now => {
                 let idle = self.phase == WorkerPhase::Idle;
-                self.last_idle.retain(|(how, _)| *how != poll.blocked);
-                self.last_idle.push((poll.blocked, idle));
+                self.last_idle.insert(poll.blocked, idle);
                 idle
             }
-            (None, _) => match self.idle_when_last(poll.blocked) {
-                Some(idle) => idle,
+            (None, _) => match self.last_idle.get(&poll.blocked) {
+                Some(idle) => *idle,
                 // Not counted: it is unknown what it waits for.
                 None => return,
             },
@@ -160,7 +156,7 @@ impl WorkerView {
         let command = blocked == Blocked::Running && self.waits_on.command(poll.blocked).is_some();
         self.seen.tally.commands += u64::from(command && !idle);
         let slow = matches!(poll.blocked, Blocked::Disk | Blocked::Network);
-        if slow && !idle && self.thread.is_about_files() {
+        if slow && !idle && self.is_in(SystemCall::is_about_files) {
             self.seen.tally.about_files += 1;
         }
         if self.phase == WorkerPhase::Starting && self.stack_at.is_some() && !idle {
@@ -176,10 +172,15 @@ impl WorkerView {
             Blocked::FileLock => true,
             Blocked::Lock => {
                 let busy = self.in_loop.is_some() && self.phase == WorkerPhase::Busy;
-                busy && self.thread.is_on_shared_futex()
+                busy && self.is_in(SystemCall::is_shared_futex)
             }
             _ => false,
         }
+    }
+
+    /// Whether it sleeps in such a system call. False if that cannot be seen.
+    fn is_in(&self, is_such: fn(SystemCall) -> bool) -> bool {
+        self.thread.call().is_some_and(is_such)
     }
 
     /// Polls only the batch in work, if the last poll of it was at least `pause` ago. The closer the polls are to the
@@ -222,13 +223,6 @@ impl WorkerView {
             (blocked, None) => reads_work(blocked, self.in_loop.is_some(), self.seen.elsewhere),
             _ => Some(false),
         }
-    }
-
-    fn idle_when_last(&self, blocked: Blocked) -> Option<bool> {
-        let mut known = self.last_idle.iter();
-        known
-            .find(|(how, _)| *how == blocked)
-            .map(|(_, idle)| *idle)
     }
 
     fn is_due(&self, now: Duration) -> bool {
