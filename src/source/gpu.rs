@@ -3,7 +3,6 @@
 //! A driver that hangs makes one row old and delays nothing else: not the other GPUs, not the reader of the board, not
 //! the start or the end of the program. Depends on NVML only to open it.
 
-mod device;
 mod naming;
 mod users;
 
@@ -11,10 +10,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub use self::device::Gpu;
 use self::naming::{any, named};
 pub(in crate::source) use self::users::Users;
-use super::nvml;
+use super::nvml::{self, GpuReader};
 use crate::background::{lock, spawn};
 use crate::sample::{Gap, GpuSample};
 use crate::source::events::Events;
@@ -86,7 +84,7 @@ impl Gpus {
     }
 
     fn start_with(
-        open: impl FnOnce() -> Result<Vec<Box<dyn Gpu>>, Gap> + Send + 'static,
+        open: impl FnOnce() -> Result<Vec<GpuReader>, Gap> + Send + 'static,
         selection: Option<Vec<String>>,
         interval: Duration,
         clock: impl Fn() -> Moment + Send + Sync + Clone + 'static,
@@ -178,12 +176,12 @@ impl Shared {
 
     fn watch_all(
         self: &Arc<Self>,
-        found: Vec<Box<dyn Gpu>>,
+        found: Vec<GpuReader>,
         interval: Duration,
         clock: &(impl Fn() -> Moment + Send + Clone + 'static),
     ) {
         let mut gaps = Vec::new();
-        for (gpu, index) in found.into_iter().zip(0..) {
+        for (read, index) in found.into_iter().zip(0..) {
             let chosen = self.chosen(index, None);
             self.board().rows.push(GpuRow {
                 sample: GpuSample {
@@ -200,7 +198,7 @@ impl Shared {
             }
             let (shared, clock) = (Arc::clone(self), clock.clone());
             let watching = start(&format!("gpu-{index}"), move || {
-                shared.watch(gpu, index, interval, &clock);
+                shared.watch(read, index, interval, &clock);
             });
             gaps.extend(watching.err());
         }
@@ -209,7 +207,7 @@ impl Shared {
 
     fn watch(
         &self,
-        mut gpu: Box<dyn Gpu>,
+        mut read: GpuReader,
         index: u32,
         interval: Duration,
         clock: &impl Fn() -> Moment,
@@ -219,7 +217,7 @@ impl Shared {
             if let Some(row) = self.board().row(index) {
                 row.asked = Some(at);
             }
-            let sample = gpu.read(at);
+            let sample = read(at);
             if !self.put(index, sample) {
                 return;
             }
