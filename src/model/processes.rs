@@ -6,9 +6,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use crate::model::interval::seconds_grown;
 use crate::model::usage::Delta;
-use crate::sample::{ProcessSample, ProcessSeen, ProcessesSample, Sample, ThreadsSample};
+use crate::sample::{ProcessSample, ProcessSeen, Sample, ThreadsSample};
 use crate::units::{Bytes, BytesPerSecond, ProcessKey, Share};
 
 /// Time that the figures cover, once that much is available.
@@ -60,10 +59,41 @@ pub struct Threads {
 /// The readings that figures are computed from.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ProcessReadings {
-    /// Oldest first.
-    readings: VecDeque<(Duration, BTreeMap<ProcessKey, ProcessSample>)>,
-    threads: BTreeMap<ProcessKey, VecDeque<ThreadsSample>>,
+    processes: Readings,
+    /// Those of the threads, by process.
+    threads: BTreeMap<ProcessKey, Readings>,
     tree: ProcessFigures,
+}
+
+/// Readings of several processes or threads, with their times, oldest first.
+#[derive(Debug, Clone, Default)]
+struct Readings(VecDeque<(Duration, BTreeMap<ProcessKey, ProcessSample>)>);
+
+impl Readings {
+    /// Adds the newest reading, and drops those that the figures no longer need.
+    fn push(&mut self, at: Duration, now: BTreeMap<ProcessKey, ProcessSample>) {
+        self.0.push_back((at, now));
+        while self.0.len() > 2 && at.saturating_sub(self.0[1].0) >= SPAN {
+            self.0.pop_front();
+        }
+    }
+
+    /// Returns when the newest reading was made.
+    fn last(&self) -> Option<Duration> {
+        self.0.back().map(|(at, _)| *at)
+    }
+
+    /// Returns the figures of all in the newest reading, by key.
+    fn figures(&self) -> BTreeMap<ProcessKey, Figures> {
+        let newest = self.0.back().into_iter();
+        let each = newest.flat_map(|(at, now)| now.iter().map(move |one| (*at, one)));
+        each.map(|(at, (key, now))| {
+            let mut readings = self.0.iter();
+            let first = readings.find_map(|(at, then)| Some((*at, then.get(key)?)));
+            (*key, figures(first, now, at))
+        })
+        .collect()
+    }
 }
 
 impl ProcessReadings {
@@ -74,8 +104,8 @@ impl ProcessReadings {
         let Some(job) = sample.job.as_ref().filter(|job| !job.ended) else {
             return;
         };
-        let soon = |(last, _): &(Duration, _)| at.saturating_sub(*last) < MIN_INTERVAL;
-        if seen.is_none() && self.readings.back().is_some_and(soon) {
+        let soon = |last| at.saturating_sub(last) < MIN_INTERVAL;
+        if seen.is_none() && self.processes.last().is_some_and(soon) {
             return;
         }
         let processes = job.processes();
@@ -85,28 +115,33 @@ impl ProcessReadings {
         if let Some(seen) = seen {
             let others = seen.processes.iter();
             now.extend(others.map(|seen| (seen.key, seen.process.clone())));
-            self.take_threads(&seen);
+            self.take_threads(seen.threads);
             self.tree.left_out = seen.left_out;
             self.tree.others = seen.processes;
         }
-        self.readings.push_back((at, now));
-        while self.readings.len() > 2 && at.saturating_sub(self.readings[1].0) >= SPAN {
-            self.readings.pop_front();
-        }
-        self.figure();
+        self.processes.push(at, now);
+        self.tree.figures = self.processes.figures();
     }
 
-    fn take_threads(&mut self, seen: &ProcessesSample) {
-        self.threads.retain(|key, _| seen.threads.contains_key(key));
-        for (key, threads) in &seen.threads {
-            let readings = self.threads.entry(*key).or_default();
-            if readings.back().is_some_and(|last| last.at == threads.at) {
+    fn take_threads(&mut self, seen: BTreeMap<ProcessKey, ThreadsSample>) {
+        self.threads.retain(|key, _| seen.contains_key(key));
+        self.tree.threads.retain(|key, _| seen.contains_key(key));
+        for (key, sample) in seen {
+            let readings = self.threads.entry(key).or_default();
+            if readings.last() == Some(sample.at) {
                 continue;
             }
-            readings.push_back(threads.clone());
-            while readings.len() > 2 && threads.at.saturating_sub(readings[1].at) >= SPAN {
-                readings.pop_front();
-            }
+            let threads = sample.threads.into_iter();
+            let (names, now): (Vec<_>, _) = threads
+                .map(|thread| (thread.name, (thread.key, thread.process)))
+                .unzip();
+            readings.push(sample.at, now);
+            let figures = names.into_iter().zip(readings.figures());
+            let threads = Threads {
+                threads: figures.map(|(name, (key, row))| (key, name, row)).collect(),
+                left_out: sample.left_out,
+            };
+            self.tree.threads.insert(key, threads);
         }
     }
 
@@ -121,25 +156,9 @@ impl ProcessReadings {
     pub(super) fn tree(&self) -> &ProcessFigures {
         &self.tree
     }
-
-    fn figure(&mut self) {
-        let Some((to, newest)) = self.readings.back() else {
-            return;
-        };
-        let figures = |(key, process): (&ProcessKey, &ProcessSample)| {
-            let mut readings = self.readings.iter();
-            let first = readings.find_map(|(at, then)| Some((*at, then.get(key)?)));
-            (*key, of_process(first, process, *to))
-        };
-        self.tree.figures = newest.iter().map(figures).collect();
-        let threads = self.threads.iter();
-        self.tree.threads = threads
-            .filter_map(|(key, readings)| Some((*key, of_threads(readings)?)))
-            .collect();
-    }
 }
 
-fn of_process(
+fn figures(
     first: Option<(Duration, &ProcessSample)>,
     newest: &ProcessSample,
     to: Duration,
@@ -161,50 +180,22 @@ fn of_process(
     }
 }
 
-fn of_threads(readings: &VecDeque<ThreadsSample>) -> Option<Threads> {
-    let newest = readings.back()?;
-    let row = |thread: &crate::sample::ThreadSample| {
-        let mut readings = readings.iter();
-        let first = readings.find_map(|then| {
-            let place = then
-                .threads
-                .binary_search_by_key(&thread.key, |old| old.key);
-            Some((then.at, &then.threads[place.ok()?]))
-        });
-        let first = first.filter(|(from, _)| *from < newest.at);
-        let seconds = first.map(|(from, _)| newest.at.saturating_sub(from).as_secs_f64());
-        let share = |then: Option<Duration>, now| Some(seconds_grown(then, now)? / seconds?);
-        let figures = Figures {
-            seconds,
-            state: Some(thread.state),
-            cpu: first.and_then(|(_, first)| share(first.cpu, thread.cpu)),
-            delay: first
-                .and_then(|(_, first)| share(first.run_delay, thread.run_delay))
-                .map(|share| Share(share).clamped()),
-            ..Figures::default()
-        };
-        (thread.key, thread.name.clone(), figures)
-    };
-    Some(Threads {
-        threads: newest.threads.iter().map(row).collect(),
-        left_out: newest.left_out,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample::literals::{key, process, secs, training};
-    use crate::sample::{ProcessRole, ThreadSample};
+    use crate::sample::{ProcessRole, ProcessesSample, ThreadSample};
     use crate::units::Pid;
 
     fn thread(pid: i32, cpu: f64) -> ThreadSample {
         ThreadSample {
             key: key(pid),
             name: format!("thread {pid}"),
-            state: 'S',
-            cpu: Some(secs(cpu)),
-            run_delay: None,
+            process: ProcessSample {
+                state: Some('S'),
+                cpu: Some(secs(cpu)),
+                ..ProcessSample::default()
+            },
         }
     }
 
@@ -302,13 +293,10 @@ mod tests {
     #[test]
     fn memory_is_fixed_over_many_readings() {
         let processes = after((0..5000).map(|at| polled(f64::from(at) * 0.1)));
-        assert!(
-            processes.readings.len() <= 60,
-            "{}",
-            processes.readings.len()
-        );
+        let readings = |processes: &ProcessReadings| processes.processes.0.len();
+        assert!(readings(&processes) <= 60, "{}", readings(&processes));
         let quick = after((0..5000).map(|at| training(f64::from(at) * 0.1)));
-        assert!(quick.readings.len() <= 7, "{}", quick.readings.len());
+        assert!(readings(&quick) <= 7, "{}", readings(&quick));
     }
 
     #[test]

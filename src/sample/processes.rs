@@ -60,8 +60,6 @@ pub struct ThreadSample {
     pub key: ProcessKey,
     /// The kernel's name of the thread, at most 15 bytes, control characters replaced.
     pub name: String,
-    pub state: char,
-    pub cpu: Option<Duration>,
-    /// Time that it was runnable but not running.
-    pub run_delay: Option<Duration>,
+    /// Its own counters: the state, the time on a CPU, and the time that it was runnable but not running.
+    pub process: ProcessSample,
 }

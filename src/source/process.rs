@@ -240,15 +240,18 @@ impl ProcessReader {
         let stat = Stat::parse(&text)?;
         let times = self.text(pid, &format!("task/{thread}/schedstat"));
         let times = times.as_deref().and_then(schedstat);
+        // In nanoseconds if the kernel counts them; ticks are always counted.
+        let cpu = times.map(|(cpu, _)| cpu);
+        let process = ProcessSample {
+            state: Some(stat.state),
+            cpu: cpu.or_else(|| self.ticks(stat.cpu_ticks)),
+            main_run_delay: times.map(|(_, delay)| delay),
+            ..ProcessSample::default()
+        };
         Some(ThreadSample {
             key: stat.key,
             name: stat.comm,
-            state: stat.state,
-            // In nanoseconds if the kernel counts them; ticks are always counted.
-            cpu: times
-                .map(|(cpu, _)| cpu)
-                .or_else(|| self.ticks(stat.cpu_ticks)),
-            run_delay: times.map(|(_, delay)| delay),
+            process,
         })
     }
 
@@ -258,18 +261,15 @@ impl ProcessReader {
         pid: Pid,
         thread: Pid,
     ) -> Option<(ProcessKey, ProcessSample)> {
-        let counted = self.thread(pid, thread)?;
+        let ThreadSample { key, process, .. } = self.thread(pid, thread)?;
         let io = self.text(pid, &format!("task/{thread}/io"));
         let sample = ProcessSample {
-            state: Some(counted.state),
-            cpu: counted.cpu,
-            main_cpu: counted.cpu,
-            main_run_delay: counted.run_delay,
+            main_cpu: process.cpu,
             threads: Some(1),
             io: io.as_deref().and_then(io_counters),
-            ..ProcessSample::default()
+            ..process
         };
-        Some((counted.key, sample))
+        Some((key, sample))
     }
 
     /// Converts clock ticks. `None` if they are more than a [`Duration`] can hold.

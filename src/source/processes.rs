@@ -365,8 +365,14 @@ mod tests {
         let threads = &sample.threads[&rank];
         assert_eq!((threads.threads.len(), threads.left_out), (3, 0));
         assert_eq!(threads.threads[1].key.pid, Pid(1000));
-        assert_eq!(threads.threads[1].cpu, Some(Duration::from_millis(5)));
-        assert_eq!(threads.threads[1].run_delay, Some(Duration::from_millis(2)));
+        assert_eq!(
+            threads.threads[1].process.cpu,
+            Some(Duration::from_millis(5))
+        );
+        assert_eq!(
+            threads.threads[1].process.main_run_delay,
+            Some(Duration::from_millis(2))
+        );
         processes.watch(Some(BTreeSet::new()));
         assert!(
             processes
