@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::sample::{HostSample, Sample};
-use crate::units::{ProcessKey, Share};
+use crate::units::{ProcessKey, Share, whole};
 
 /// The time between two samples, in seconds since pipetop started.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +83,11 @@ impl Total {
     /// Returns the amount; `None` if nothing was known.
     pub(crate) fn known(self) -> Option<f64> {
         (self.seconds > 0.0).then_some(self.amount)
+    }
+
+    /// Like [`Total::known`], for an amount that is a count.
+    pub(crate) fn whole(self) -> Option<u64> {
+        Some(whole(self.known()?) as u64)
     }
 
     pub(crate) fn per_second(self) -> Option<f64> {

@@ -274,7 +274,7 @@ fn loaders(
         loader::steps_in_turn(
             &mut loaders,
             |loader| on_data.share(dataset(loader.id)?),
-            |id| Share::of(sums.0.loader(id).seconds, interval.seconds),
+            |id| Share::of(sums.0.loader(id).seconds(), interval.seconds),
         );
     }
     loaders

@@ -36,7 +36,7 @@ pub(super) fn estimate(
     let merged = period.is_some_and(|period| period < MIN_BATCH_SECONDS);
     let nothing = VecDeque::new();
     let (waits, episodes) = if merged || sums.waits_ended == 0 {
-        (&nothing, sums.batches().batches)
+        (&nothing, sums.batches().whole().unwrap_or(0))
     } else {
         (&sums.waits, sums.waits_ended)
     };
@@ -57,7 +57,7 @@ pub(super) fn estimate(
         .iter()
         .map(|loader| loader.workers.len())
         .sum();
-    let bursts = sums.batches().batches as f64 / workers.max(1) as f64;
+    let bursts = sums.batches().known().unwrap_or(0.0) / workers.max(1) as f64;
     let least = if merged { bursts } else { 0.0 };
     let blocks = Blocks::of_waits(&sums.waits, least);
     estimate::wait(&polled.with_delays(rate), waits, episodes, unseen, &blocks)

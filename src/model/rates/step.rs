@@ -57,7 +57,7 @@ fn polled(
     let wait = wait.and_then(|wait| wait.point());
     let stepping = wait.map(|wait| Share(wait.complement().0 - no_step.0));
     StepRates {
-        batches: sums.batches().known(),
+        batches: sums.batches().whole(),
         batches_per_s,
         step_ms: part(stepping.filter(|share| *share > Share::ZERO)),
         wait_ms: part(wait),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::model::gpu::GpuSums;
-use crate::model::interval::{SampleInterval, Total};
+use crate::model::interval::{SampleInterval, Total, count_grown};
 use crate::model::overlap::{Overlap, overlap};
 use crate::model::usage::{Counts, Delta, Usage, WCHAR};
 use crate::sample::{
@@ -41,8 +41,8 @@ pub(crate) struct RankSums {
     /// When workers started, in seconds since pipetop started.
     pub(crate) starts: VecDeque<f64>,
     /// Batches that it took from all its loaders.
-    batches: Counted,
-    loaders: BTreeMap<u64, Counted>,
+    batches: Total,
+    loaders: BTreeMap<u64, Total>,
     /// By loader and worker id: these sums continue if a loader restarts its workers with each epoch.
     workers: BTreeMap<(u64, u32), WorkerSums>,
     /// Single loads of each living worker, oldest first.
@@ -52,7 +52,7 @@ pub(crate) struct RankSums {
 /// What happened in the workers that had one id, one after the other.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WorkerSums {
-    pub(crate) batches: Counted,
+    pub(crate) batches: Total,
     /// `now` is not summed.
     pub(crate) tally: WorkerTally,
     pub(crate) activity: BTreeMap<String, u64>,
@@ -87,18 +87,12 @@ impl WorkerSums {
                 None => drop(self.activity.insert(name.clone(), grown)),
             }
         }
-        let made = match (before, start) {
-            (Some(before), _) => worker
-                .batches
-                .zip(before.batches)
-                .and_then(|(newer, older)| newer.checked_sub(older))
-                .map(|batches| (batches, interval.seconds)),
-            (None, Some(start)) => worker.batches.map(|batches| (batches, interval.to - start)),
-            (None, None) => None,
+        let (older, seconds) = match (before, start) {
+            (Some(before), _) => (before.batches, interval.seconds),
+            (None, Some(start)) => (Some(0), interval.to - start),
+            (None, None) => (None, 0.0),
         };
-        if let Some((batches, seconds)) = made {
-            self.batches.add(batches, seconds);
-        }
+        (self.batches).add(count_grown(older, worker.batches), seconds);
     }
 
     pub(crate) fn usage(&self) -> Usage {
@@ -124,34 +118,11 @@ pub(crate) fn are_missed(batches: u64, waits: u64) -> bool {
 
 impl RankSums {
     /// Returns the batches that it took from all its loaders.
-    pub(crate) fn batches(&self) -> Counted {
-        if are_missed(self.batches.batches, self.waits_ended) {
-            return Counted::default();
+    pub(crate) fn batches(&self) -> Total {
+        if are_missed(self.batches.whole().unwrap_or(0), self.waits_ended) {
+            return Total::default();
         }
         self.batches
-    }
-}
-
-/// Batches, and the seconds in which something counted them.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Counted {
-    pub(crate) batches: u64,
-    pub(crate) seconds: f64,
-}
-
-impl Counted {
-    fn add(&mut self, batches: u64, seconds: f64) {
-        self.batches = self.batches.saturating_add(batches);
-        self.seconds += seconds;
-    }
-
-    /// Returns the batches counted; `None` if nothing counted them.
-    pub(crate) fn known(&self) -> Option<u64> {
-        (self.seconds > 0.0).then_some(self.batches)
-    }
-
-    pub(crate) fn per_second(&self) -> Option<f64> {
-        Some(self.known()? as f64 / self.seconds)
     }
 }
 
@@ -228,7 +199,7 @@ impl RankSums {
                 self.loaders
                     .entry(loader.id)
                     .or_default()
-                    .add(batches, interval.seconds);
+                    .add(Some(batches as f64), interval.seconds);
                 // Between two epochs, reports go on without workers: no batch can come.
                 let is_a_place = [LoaderKind::Other, LoaderKind::Reported].contains(&loader.kind);
                 let without_workers = is_a_place && loader.workers.is_empty();
@@ -239,9 +210,8 @@ impl RankSums {
             }
             self.add_workers(before, loader, interval, from);
         }
-        if let Some(batches) = counted {
-            self.batches.add(batches, interval.seconds);
-        }
+        let counted = counted.map(|batches| batches as f64);
+        self.batches.add(counted, interval.seconds);
     }
 
     fn add_workers(
@@ -273,7 +243,7 @@ impl RankSums {
         }
     }
 
-    pub(crate) fn loader(&self, id: u64) -> Counted {
+    pub(crate) fn loader(&self, id: u64) -> Total {
         self.loaders.get(&id).copied().unwrap_or_default()
     }
 
