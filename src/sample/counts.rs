@@ -1,6 +1,6 @@
 //! Counts that only grow, and by how much they grew between two samples.
 
-/// Implements `since` for a type of counts.
+/// Implements `since` and `plus` for a type of counts.
 macro_rules! counts {
     ($type:ident: $($count:ident),+) => {
         impl $type {
@@ -11,6 +11,14 @@ macro_rules! counts {
                 let mut grown = self;
                 $(grown.$count = self.$count.checked_sub(older.$count)?;)+
                 Some(grown)
+            }
+
+            /// Returns the sum of both. Fields that are not counts are those of `more`.
+            #[must_use]
+            pub fn plus(self, more: Self) -> Self {
+                let mut sum = more;
+                $(sum.$count = self.$count.saturating_add(more.$count);)+
+                sum
             }
         }
     };

@@ -111,26 +111,3 @@ pub struct WorkerTally {
 }
 
 counts!(WorkerTally: polls, idle, cpu, disk, network, handover, other, about_files, commands, locked, stopped, trains, infers);
-
-impl WorkerTally {
-    /// Returns the sum of both; `now` is that of `more`.
-    #[must_use]
-    pub fn plus(self, more: Self) -> Self {
-        Self {
-            polls: self.polls.saturating_add(more.polls),
-            idle: self.idle.saturating_add(more.idle),
-            cpu: self.cpu.saturating_add(more.cpu),
-            disk: self.disk.saturating_add(more.disk),
-            network: self.network.saturating_add(more.network),
-            handover: self.handover.saturating_add(more.handover),
-            other: self.other.saturating_add(more.other),
-            about_files: self.about_files.saturating_add(more.about_files),
-            commands: self.commands.saturating_add(more.commands),
-            locked: self.locked.saturating_add(more.locked),
-            stopped: self.stopped.saturating_add(more.stopped),
-            trains: self.trains.saturating_add(more.trains),
-            infers: self.infers.saturating_add(more.infers),
-            now: more.now,
-        }
-    }
-}
