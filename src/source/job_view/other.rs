@@ -178,8 +178,8 @@ pub(super) fn threads(
 }
 
 /// Returns the polls, by the name of what the main thread waited for.
-pub(super) fn by_name(seen: Option<&BTreeMap<&'static str, u64>>) -> BTreeMap<String, u64> {
-    let seen = seen.into_iter().flatten();
+pub(super) fn by_name(seen: &BTreeMap<&'static str, u64>) -> BTreeMap<String, u64> {
+    let seen = seen.iter();
     seen.map(|(means, polls)| ((*means).to_owned(), *polls))
         .collect()
 }

@@ -16,7 +16,9 @@ use crate::sample::{
 };
 use crate::source::events::Events;
 use crate::source::file::unreadable;
-use crate::source::poll::{IteratorSeen, MAIN_LOADER, Seen, WatchedLoader, WatchedRank};
+use crate::source::poll::{
+    IteratorSeen, MAIN_LOADER, MainSeen, Seen, WatchedLoader, WatchedRank, WorkerSeen,
+};
 use crate::source::process::ProcessReader;
 use crate::source::shared_memory::SegmentClock;
 use crate::units::{Pid, ProcessKey};
@@ -136,8 +138,10 @@ impl RankView {
         seen: &Seen,
         reported: Option<&RankReported>,
     ) -> RankSample {
-        let main = seen.mains.get(&self.key);
-        if let Some(main) = main {
+        let polled = seen.mains.get(&self.key);
+        let nothing = MainSeen::default();
+        let main = polled.unwrap_or(&nothing);
+        if polled.is_some() {
             self.polled.clone_from(&main.polled);
         }
         let mut process = reader.sample(self.key);
@@ -145,9 +149,9 @@ impl RankView {
         let with_workers = placed
             .iter()
             .map(|(id, loader)| self.loader(reader, tree, *id, loader, seen));
-        let in_main = main.and_then(|main| main.iterators.get(&MAIN_LOADER));
+        let in_main = main.iterators.get(&MAIN_LOADER);
         let mut loaders = with_workers.chain(in_main.map(main_loader)).collect();
-        if let Some(main) = main {
+        if polled.is_some() {
             let threads =
                 || other::threads(reader, self.key.pid, main, |polls| self.new_polls(polls));
             other::add(&mut loaders, placed, main, threads);
@@ -155,8 +159,8 @@ impl RankView {
         if let Some(reported) = reported {
             add_reported(&mut loaders, reported);
         }
-        self.take_waits(main.map(|main| &main.waits), reported);
-        let polls = main.map_or_else(PollTrace::default, |main| self.new_polls(&main.polls));
+        self.take_waits(polled.map(|main| &main.waits), reported);
+        let polls = self.new_polls(&main.polls);
         self.polls_end = [self.polls_end[1], seen.published];
         RankSample {
             key: self.key,
@@ -165,18 +169,16 @@ impl RankView {
             local_rank: trainer.local_rank,
             nccl: self.nccl,
             process,
-            main: main.map(|main| main.tally),
-            recognised: main.and_then(|main| main.recognised),
-            passes: main.map(|main| main.passes.clone()).unwrap_or_default(),
-            saving: main.and_then(|main| main.saving),
-            not_data: other::by_name(main.map(|main| &main.not_data)),
-            not_data_ready: other::by_name(main.map(|main| &main.not_data_ready)),
+            main: polled.map(|main| main.tally),
+            recognised: main.recognised,
+            passes: main.passes.clone(),
+            saving: main.saving,
+            not_data: other::by_name(&main.not_data),
+            not_data_ready: other::by_name(&main.not_data_ready),
             reported: reported.map(|reported| reported.reported.clone()),
             waits: self.waits.take(1),
-            activity: main.map(|main| main.activity.clone()).unwrap_or_default(),
-            gil_holders: main
-                .map(|main| main.gil_holders.clone())
-                .unwrap_or_default(),
+            activity: main.activity.clone(),
+            gil_holders: main.gil_holders.clone(),
             loaders,
             polls,
         }
@@ -279,7 +281,8 @@ impl RankView {
         seen: &Seen,
         segments: Option<&SegmentClock>,
     ) -> WorkerSample {
-        let polled = seen.workers.get(&key);
+        let nothing = WorkerSeen::default();
+        let polled = seen.workers.get(&key).unwrap_or(&nothing);
         let process = ProcessSample {
             cpus_allowed: self.affinity.get(&key).copied().flatten(),
             ..reader.sample(key)
@@ -291,18 +294,14 @@ impl RankView {
         };
         WorkerSample {
             key,
-            id: polled.and_then(|worker| worker.id).unwrap_or(place),
+            id: polled.id.unwrap_or(place),
             thread: false,
             process,
-            tally: polled
-                .map(|worker| worker.tally)
-                .filter(|tally| tally.polls > 0),
+            tally: Some(polled.tally).filter(|tally| tally.polls > 0),
             batches,
-            activity: polled
-                .map(|worker| worker.activity.clone())
-                .unwrap_or_default(),
-            loads: polled.and_then(|worker| worker.loads.clone()),
-            polls: polled.map_or_else(PollTrace::default, |worker| self.new_polls(&worker.polls)),
+            activity: polled.activity.clone(),
+            loads: polled.loads.clone(),
+            polls: self.new_polls(&polled.polls),
         }
     }
 }
