@@ -107,18 +107,13 @@ impl Discovery {
     pub fn everything(&mut self) -> Vec<Process> {
         self.gap = None;
         let all = self.all();
-        let found = all.into_iter().filter_map(|stat| self.process(stat));
-        let found = found.collect();
-        self.with_activity(found)
+        self.with_activity(all)
     }
 
     /// Returns the process `root` and everything below it.
     pub fn below(&mut self, root: Pid) -> Vec<Process> {
         self.read_family(&[root], |_| true, true);
-        let stats = self.family.found.clone();
-        let found = stats.into_iter().filter_map(|stat| self.process(stat));
-        let found = found.collect();
-        self.with_activity(found)
+        self.with_activity(self.family.found.clone())
     }
 
     /// Returns the trainers `ranks` with their children, and the children of their fork servers: all processes that can
@@ -305,7 +300,9 @@ impl Discovery {
     }
 
     /// Adds the pipes, and whether those that started others only wait.
-    fn with_activity(&mut self, found: Vec<Process>) -> Vec<Process> {
+    fn with_activity(&mut self, stats: Vec<Stat>) -> Vec<Process> {
+        let found = stats.into_iter().filter_map(|stat| self.process(stat));
+        let found: Vec<Process> = found.collect();
         let unneeded = Tree::new(&found).spare_copies();
         let mut found = self.with_pipes(found, &unneeded);
         starters::look_at(&mut found, |pid| self.reader.main_thread_now(pid));
