@@ -291,12 +291,6 @@ fn covered(situation: &Situation<'_>, seconds: f64) -> Option<String> {
         Some(length) if length > seconds => seconds / length,
         _ => 1.0,
     };
-    let of = |share: Share| Share(share.0 * part);
-    let stall = situation.stall;
-    let covered = Interval {
-        share: of(stall.share),
-        low: of(stall.low),
-        high: of(stall.high),
-    };
+    let covered = situation.stall.times(Share(part));
     (covered.share.0 >= MODERATE).then(|| gain(covered, f64::INFINITY))
 }
