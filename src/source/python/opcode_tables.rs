@@ -10,6 +10,10 @@ use super::instruction::StackUse;
 /// An effect, the number of caches, and ranges of opcodes that have them, as pairs of the first and the last.
 pub(super) type Rows = [(StackUse, u8, &'static [u8])];
 
+/// Calls with positional arguments, and with keywords, of a callee below `self` or a null.
+const CALL: StackUse = StackUse::Call { below: 2, above: 0 };
+const CALL_KW: StackUse = StackUse::Call { below: 2, above: 1 };
+
 /// Instructions that kept their numbers up to 3.12.
 pub(super) const UP_TO_3_12: &Rows = &[
     (StackUse::Drop, 0, &[1, 1]),
@@ -47,7 +51,7 @@ pub(super) const UP_TO_3_10: &Rows = &[
     // CALL_FUNCTION, CALL_FUNCTION_KW, CALL_METHOD
     (StackUse::Call { below: 1, above: 0 }, 0, &[131, 131]),
     (StackUse::Call { below: 1, above: 1 }, 0, &[141, 141]),
-    (StackUse::Call { below: 2, above: 0 }, 0, &[161, 161]),
+    (CALL, 0, &[161, 161]),
     (StackUse::CallUnpacked { below: 1 }, 0, &[142, 142]),
 ];
 
@@ -83,11 +87,7 @@ pub(super) const ONLY_3_11: &Rows = &[
             64, 67, 72, 73, 76, 81, 113, 113, 121, 121, 127, 127, 141, 141, 143, 143, 166, 166,
         ],
     ),
-    (
-        StackUse::Call { below: 2, above: 0 },
-        4,
-        &[22, 24, 171, 171],
-    ),
+    (CALL, 4, &[22, 24, 171, 171]),
     // STORE_SUBSCR, UNPACK_SEQUENCE
     (StackUse::StoreInto, 1, &[60, 60, 168, 170]),
     (StackUse::Other, 1, &[92, 92, 177, 180]),
@@ -125,11 +125,7 @@ pub(super) const ONLY_3_12: &Rows = &[
     ),
     // CALL_INTRINSIC_1
     (StackUse::Replace, 0, &[173, 173]),
-    (
-        StackUse::Call { below: 2, above: 0 },
-        3,
-        &[23, 24, 28, 29, 34, 34, 38, 48, 56, 56, 171, 171],
-    ),
+    (CALL, 3, &[23, 24, 28, 29, 34, 34, 38, 48, 56, 56, 171, 171]),
     // UNPACK_SEQUENCE, FOR_ITER, COMPARE_OP, SEND, LOAD_SUPER_ATTR
     (
         StackUse::Other,
@@ -180,12 +176,8 @@ pub(super) const ONLY_3_13: &Rows = &[
     (StackUse::BuildPairs, 0, &[48, 48]),
     // FORMAT_SIMPLE, CALL_INTRINSIC_1
     (StackUse::Replace, 0, &[14, 14, 55, 55]),
-    (
-        StackUse::Call { below: 2, above: 0 },
-        3,
-        &[53, 53, 162, 181],
-    ),
-    (StackUse::Call { below: 2, above: 1 }, 0, &[57, 57]),
+    (CALL, 3, &[53, 53, 162, 181]),
+    (CALL_KW, 0, &[57, 57]),
     (StackUse::CallUnpacked { below: 2 }, 0, &[54, 54]),
     // JUMP_BACKWARD, SEND, UNPACK_SEQUENCE, LOAD_SUPER_ATTR, COMPARE_OP, CONTAINS_OP, POP_JUMP_..., FOR_ITER
     (
@@ -237,16 +229,8 @@ pub(super) const ONLY_3_14: &Rows = &[
     (StackUse::BuildPairs, 0, &[47, 47]),
     // FORMAT_SIMPLE, CALL_INTRINSIC_1
     (StackUse::Replace, 0, &[12, 12, 53, 53]),
-    (
-        StackUse::Call { below: 2, above: 0 },
-        3,
-        &[52, 52, 143, 150, 154, 165],
-    ),
-    (
-        StackUse::Call { below: 2, above: 1 },
-        3,
-        &[55, 55, 151, 153],
-    ),
+    (CALL, 3, &[52, 52, 143, 150, 154, 165]),
+    (CALL_KW, 3, &[55, 55, 151, 153]),
     // CALL_FUNCTION_EX has no argument: tuple and dict, or nothing in its place.
     (StackUse::Call { below: 2, above: 2 }, 0, &[4, 4]),
     // SEND, UNPACK_SEQUENCE, LOAD_SUPER_ATTR, COMPARE_OP, CONTAINS_OP, FOR_ITER, JUMP_BACKWARD, POP_JUMP_...
@@ -299,16 +283,8 @@ pub(super) const ONLY_3_15: &Rows = &[
     (StackUse::BuildPairs, 0, &[45, 45]),
     // FORMAT_SIMPLE, CALL_INTRINSIC_1
     (StackUse::Replace, 0, &[12, 12, 51, 51]),
-    (
-        StackUse::Call { below: 2, above: 0 },
-        3,
-        &[50, 50, 144, 150, 153, 153, 157, 168],
-    ),
-    (
-        StackUse::Call { below: 2, above: 1 },
-        3,
-        &[53, 53, 154, 156],
-    ),
+    (CALL, 3, &[50, 50, 144, 150, 153, 153, 157, 168]),
+    (CALL_KW, 3, &[53, 53, 154, 156]),
     // CALL_FUNCTION_EX, as in 3.14
     (StackUse::Call { below: 2, above: 2 }, 1, &[4, 4, 151, 152]),
     // SEND, UNPACK_SEQUENCE, LOAD_SUPER_ATTR, COMPARE_OP, CONTAINS_OP, FOR_ITER, GET_ITER, JUMP_BACKWARD, POP_JUMP_..., RESUME
