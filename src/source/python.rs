@@ -52,7 +52,7 @@ use py_spy::config::{Config, LineNo, LockingStrategy};
 use self::elsewhere::RunElsewhere;
 pub use self::error::PythonError;
 use self::flow::User;
-use self::frame::Frame;
+use self::frame::{Frame, places};
 use self::frames::{Walked, Walker};
 use self::gil::Gil;
 pub use self::iterator::{IteratorState, LoaderIterator};
@@ -60,8 +60,8 @@ use self::layout::Layout;
 pub use self::main_stack::{Asks, AsleepIn, MainStack, ThreadContext};
 use self::memory::Memory;
 pub use self::model_use::ModelUse;
-use self::naming::{CodeLocation, activity, process_frame, worker_frame, worker_phase};
 pub use self::naming::{InLoader, WorkerPhase};
+use self::naming::{activity, process_frame, worker_frame, worker_phase};
 use self::preparation::Preparation;
 pub use self::preparation::Preparing;
 pub use self::queues::QueueState;
@@ -160,7 +160,7 @@ impl Stacks {
     pub fn attach_like(pid: Pid, relative: &Self) -> Result<Self, PythonError> {
         may_read(pid)?;
         let layout = relative.memory.layout;
-        let interpreter = relative.walker.interpreter();
+        let interpreter = relative.walker.interpreter;
         Self::at(pid, layout, interpreter, relative.gil).or_else(|_| Self::attach(pid))
     }
 
@@ -200,7 +200,8 @@ impl Stacks {
         let frames = self.frames()?;
         let places = places(&frames);
         let mut stack = WorkerStack::default();
-        if let Some(frame) = worker_frame(&places).and_then(|index| frames.get(index)) {
+        let in_loop = worker_frame(&places);
+        if let Some(frame) = in_loop.and_then(|index| frames.get(index)) {
             if !self.worker_loop.is_some_and(|known| known.is(frame)) {
                 self.worker_loop = WorkerLoop::of(self.memory, frame)?;
             }
@@ -219,10 +220,10 @@ impl Stacks {
         // A forked worker still has its trainer's frames around its own.
         let own = process_frame(&places).unwrap_or(frames.len());
         stack.model = ModelUse::of(&frames[..own]);
-        stack.elsewhere = worker_frame(&places).is_none() && stack.phase != WorkerPhase::Starting;
+        stack.elsewhere = in_loop.is_none() && stack.phase != WorkerPhase::Starting;
         stack.function = match stack.phase {
             WorkerPhase::Idle | WorkerPhase::Handover => None,
-            _ => activity(within(&places, worker_frame(&places))),
+            _ => activity(&places[..in_loop.unwrap_or(places.len())]),
         };
         Ok(stack)
     }
@@ -240,8 +241,7 @@ impl Stacks {
             "persistent_workers" => stack.persistent_workers = number()?.map(|flag| flag != 0),
             "idx" => stack.batch = u64::try_from(self.memory.integer(object)?.0).ok(),
             "index" => {
-                let of_type = self.memory.type_of(object)?;
-                if matches!(self.memory.type_name(of_type)?.as_str(), "list" | "tuple") {
+                if matches!(&*self.memory.type_name_of(object)?, "list" | "tuple") {
                     stack.batch_size = u32::try_from(self.memory.len(object)?).ok();
                 }
             }
@@ -334,10 +334,6 @@ impl Stacks {
         self.queues.has_any() || self.queues.has_shared()
     }
 
-    fn type_name_of(&self, object: usize) -> Result<String, PythonError> {
-        self.memory.type_name(self.memory.type_of(object)?)
-    }
-
     /// Retries once, which succeeds for nearly every stack that changed while it was read. Stacks change most while
     /// Python runs, so omitting those polls would make waits look longer.
     fn frames(&mut self) -> Result<Vec<Frame>, PythonError> {
@@ -346,17 +342,6 @@ impl Stacks {
             poll => poll,
         }
     }
-}
-
-fn places(frames: &[Frame]) -> Vec<&CodeLocation> {
-    frames.iter().map(|frame| &frame.code.place).collect()
-}
-
-/// Returns what the frame at `index` called; the whole stack if there is no such frame.
-fn within<'a>(places: &'a [&'a CodeLocation], index: Option<usize>) -> &'a [&'a CodeLocation] {
-    places
-        .get(..index.unwrap_or(places.len()))
-        .unwrap_or(places)
 }
 
 /// Checks the right to attach before anything large is read.

@@ -115,7 +115,7 @@ pub(super) fn drops_result(frames: &[Frame], memory: &Memory) -> bool {
 /// Whether an object is a tensor, a list or tuple whose first item is or holds one, or a dict of which one of the first
 /// values is or holds one.
 fn holds_tensor(object: usize, depth: u32, memory: &Memory) -> Result<bool, PythonError> {
-    let name = memory.type_name(memory.type_of(object)?)?;
+    let name = memory.type_name_of(object)?;
     let items = match name.as_str() {
         "list" => memory.word(object.wrapping_add(LIST_ITEMS))?,
         "tuple" => object.wrapping_add(memory.layout.tuple_items),

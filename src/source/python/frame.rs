@@ -9,7 +9,13 @@ use super::call::{Call, Innermost};
 use super::code::{Code, UNIT};
 use super::layout::{BytecodeLayout, CELL};
 use super::memory::{Memory, WORD};
+use super::naming::CodeLocation;
 use super::shape::Shapes;
+
+/// Returns where the code of each frame is.
+pub(super) fn places(frames: &[Frame]) -> Vec<&CodeLocation> {
+    frames.iter().map(|frame| &frame.code.place).collect()
+}
 
 /// One call in progress.
 #[derive(Debug, Clone)]
@@ -74,8 +80,7 @@ impl Frame {
         };
         let value = |variable| {
             let object = value(variable)?;
-            let name = memory.type_of(object).and_then(|it| memory.type_name(it));
-            let cell = name.is_ok_and(|name| name == "cell");
+            let cell = (memory.type_name_of(object)).is_ok_and(|name| name == "cell");
             let held = cell.then(|| memory.word(object.wrapping_add(CELL)));
             held.map_or(Some(object), |held| held.ok().and_then(untagged))
         };

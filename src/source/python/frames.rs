@@ -44,7 +44,7 @@ pub(super) struct Walked {
 /// Walks the main thread's frames.
 #[derive(Debug, Default)]
 pub(super) struct Walker {
-    interpreter: usize,
+    pub(super) interpreter: usize,
     /// Address of the main thread's state, once found.
     main: Option<usize>,
     /// State of the thread that is walked instead of the main one.
@@ -87,10 +87,6 @@ impl Walker {
             interpreter,
             ..Self::default()
         }
-    }
-
-    pub(super) fn interpreter(&self) -> usize {
-        self.interpreter
     }
 
     /// Walks the thread whose state is at `thread` instead of the main one from now on; `None` = the main one again.

@@ -178,6 +178,15 @@ impl Memory {
         }
     }
 
+    /// Like [`Memory::attribute`], of an object of which nothing else is needed.
+    pub(super) fn attribute_of(
+        &self,
+        object: usize,
+        name: &str,
+    ) -> Result<Option<usize>, PythonError> {
+        self.attribute(&self.attributes(object)?, name)
+    }
+
     /// Whether the attributes are still where they were found.
     pub(super) fn holds(&self, attributes: &Attributes) -> Result<bool, PythonError> {
         for (at, value) in &attributes.guards {

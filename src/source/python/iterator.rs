@@ -5,6 +5,7 @@
 //! the counters can serve as the batch clock.
 
 use super::PythonError;
+use super::deque::Deque;
 use super::instance::Attributes;
 use super::memory::Memory;
 use crate::sample::LoaderSettings;
@@ -48,7 +49,7 @@ pub(super) fn is_iterator(type_name: &str) -> bool {
 
 impl LoaderIterator {
     pub(super) fn at(memory: Memory, object: usize) -> Result<Self, PythonError> {
-        let type_name = memory.type_name(memory.type_of(object)?)?;
+        let type_name = memory.type_name_of(object)?;
         if !is_iterator(&type_name) {
             return Err(PythonError::IteratorGone(memory.pid));
         }
@@ -94,7 +95,7 @@ impl LoaderIterator {
     pub fn result_pipe(&self) -> Result<Option<i32>, PythonError> {
         let (memory, mut object) = (&self.memory, self.object);
         for name in ["_worker_result_queue", "_reader", "_handle"] {
-            match memory.attribute(&memory.attributes(object)?, name)? {
+            match memory.attribute_of(object, name)? {
                 Some(held) => object = held,
                 None => return Ok(None),
             }
@@ -156,7 +157,7 @@ fn read_settings(memory: &Memory, attributes: &Attributes) -> Result<LoaderSetti
             return Ok(None);
         };
         // An attribute that is `None` is not a number.
-        if memory.type_name(memory.type_of(object)?)? == "NoneType" {
+        if memory.type_name_of(object)? == "NoneType" {
             return Ok(None);
         }
         Ok(u32::try_from(memory.integer(object)?.0).ok())
@@ -178,10 +179,10 @@ fn batch_size(memory: &Memory, attributes: &Attributes) -> Result<Option<u32>, P
     let Some(sampler) = memory.attribute(attributes, "_index_sampler")? else {
         return Ok(None);
     };
-    if memory.type_name(memory.type_of(sampler)?)? == "DataLoader" {
+    if memory.type_name_of(sampler)? == "DataLoader" {
         return Ok(None);
     }
-    let Some(size) = memory.attribute(&memory.attributes(sampler)?, "batch_size")? else {
+    let Some(size) = memory.attribute_of(sampler, "batch_size")? else {
         return Ok(None);
     };
     let (size, of_type) = memory.integer(size)?;
@@ -195,7 +196,7 @@ fn start_method(memory: &Memory, attributes: &Attributes) -> Result<Option<Strin
     };
     // A list points to its items, a tuple contains them.
     let first = memory.word(memory.word(workers.wrapping_add(24))?)?;
-    Ok(start_method_of(&memory.type_name(memory.type_of(first)?)?).map(str::to_owned))
+    Ok(start_method_of(&memory.type_name_of(first)?).map(str::to_owned))
 }
 
 /// `multiprocessing` has one process class per start method; the plain class uses a default that the program may have
@@ -214,9 +215,8 @@ fn pinned_deque(memory: &Memory, attributes: &Attributes) -> Result<Option<usize
     let Some(queue) = memory.attribute(attributes, "_data_queue")? else {
         return Ok(None);
     };
-    let Some(deque) = memory.attribute(&memory.attributes(queue)?, "queue")? else {
+    let Some(deque) = memory.attribute_of(queue, "queue")? else {
         return Ok(None);
     };
-    let is_deque = memory.type_name(memory.type_of(deque)?)? == "collections.deque";
-    Ok(is_deque.then_some(deque))
+    Ok(Deque::at(*memory, deque)?.map(|deque| deque.at))
 }

@@ -47,7 +47,7 @@ impl Stacks {
             let meaning = frame.code.meaning;
             meaning.hands_over || meaning.loader.is_some() || meaning.not_data.is_some()
         };
-        self.sites.trains() && walked.device.is_none() && !walked.frames.iter().any(means)
+        self.sites.trains && walked.device.is_none() && !walked.frames.iter().any(means)
     }
 
     /// Returns the functions of a stack, outermost first, with what the search for the training loop must know of each.

@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 
 use super::brings::computes;
 use super::call::Call;
-use super::frame::Frame;
+use super::frame::{Frame, places};
 use super::frames::Walked;
 use super::iterator;
 use super::naming::{
@@ -14,7 +14,7 @@ use super::naming::{
 };
 use super::preparation::Preparing;
 use super::site::Site;
-use super::{PythonError, QueueState, Stacks, places};
+use super::{PythonError, QueueState, Stacks};
 use crate::loaders::Names;
 
 /// What the main thread of a trainer does.
@@ -150,7 +150,9 @@ impl Stacks {
         };
         let object = loader_frame(&all).and_then(of).transpose()?.flatten();
         let outer = outer_loader(&all).and_then(of).transpose()?.flatten();
-        let class = object.map(|object| self.type_name_of(object)).transpose()?;
+        let class = object
+            .map(|object| self.memory.type_name_of(object))
+            .transpose()?;
         let innermost = frames.first();
         let asleep = context.asleep != AsleepIn::Other;
         let may_take = asleep && innermost.is_some_and(|frame| !frame.code.library);
@@ -196,7 +198,7 @@ impl Stacks {
         }
         self.sites.pytorch = context.reads;
         let site = self.site(frames, &calls);
-        let own = takes.filter(|_| self.sites.trains());
+        let own = takes.filter(|_| self.sites.trains);
         let own = own.map(|own| &frames[own]);
         self.queues.poll(self.memory, &mut self.walker, frames, own);
         let results = site == Site::Data && self.queues.may_hold_results(&self.memory, frames);
@@ -253,7 +255,7 @@ impl Stacks {
             unclear: unnamed && !matches!(site, Site::Data | Site::Step),
             in_generator: unnamed && site == Site::Generator,
             prepares: prepares.filter(|_| not_data.is_none() && walked.device.is_none()),
-            loops_found: self.sites.widened(),
+            loops_found: self.sites.widened,
             for_thread: frames.first().is_some_and(|frame| {
                 let meaning = frame.code.meaning;
                 meaning.waits || meaning.hands_over

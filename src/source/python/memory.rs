@@ -105,6 +105,11 @@ impl Memory {
         String::from_utf8(bytes[..end].to_vec()).map_err(|_| self.torn())
     }
 
+    /// Like [`Memory::type_name`], of an object's type.
+    pub(super) fn type_name_of(&self, object: usize) -> Result<String, PythonError> {
+        self.type_name(self.type_of(object)?)
+    }
+
     /// Reads the text of a `str`.
     pub(super) fn text(&self, object: usize) -> Result<String, PythonError> {
         let [_, _, length, _, state] = self.words(object)?;

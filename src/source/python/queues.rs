@@ -115,7 +115,7 @@ impl Queues {
     /// some `get` so often that it would have been seen in that of every queue that feeds it. If it waits more often
     /// outside the known queues, a queue that it rarely waits for holds something other than batches.
     fn frequent_get(&self) -> Option<FrequentGet> {
-        let gets = |known: &&PolledDeque| known.supply.main_get_count();
+        let gets = |known: &&PolledDeque| known.supply.main_gets;
         let most = self.known.iter().max_by_key(gets);
         let often = most.as_ref().map_or(0, gets);
         if self.waits_elsewhere.max(often) < FREQUENT_GETS {
@@ -265,12 +265,10 @@ impl Queues {
         };
         let is_own = |known: &&PolledDeque| known.queue == Some(owner);
         let own = self.known.iter().find(is_own);
-        let often = own.map_or(0, |known| known.supply.main_get_count());
+        let often = own.map_or(0, |known| known.supply.main_gets);
         let others = self.known.iter().filter(|known| !is_own(known));
         others.map(|known| &known.supply).any(|supply| {
-            supply.feeds_main()
-                && supply.is_ahead()
-                && supply.main_get_count() <= often / RARE_RATIO
+            supply.feeds_main() && supply.is_ahead() && supply.main_gets <= often / RARE_RATIO
         })
     }
 
@@ -284,9 +282,7 @@ impl Queues {
             known.supply.count_main_get();
             return;
         }
-        let attributes = memory.attributes(owner);
-        let deque = attributes.and_then(|all| memory.attribute(&all, "queue"));
-        if let Ok(Some(deque)) = deque {
+        if let Ok(Some(deque)) = memory.attribute_of(owner, "queue") {
             let owner = Some(owner);
             self.refused.remove(&deque);
             self.add(memory, FoundDeque { deque, owner });
@@ -371,7 +367,7 @@ fn feeds(known: &PolledDeque, frequent_get: Option<FrequentGet>) -> bool {
     let seen = known.supply.came_to_main();
     let near = |frequent: FrequentGet| {
         let in_turn = seen && frequent.limit.is_some() && frequent.limit == known.capacity;
-        known.supply.main_get_count() >= frequent.gets || in_turn
+        known.supply.main_gets >= frequent.gets || in_turn
     };
     known.polls >= MIN_POLLS && known.supply.feeds_main() && frequent_get.is_none_or(near)
 }

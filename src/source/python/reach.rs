@@ -199,8 +199,7 @@ impl Reach<'_> {
     }
 
     fn kept_iterator(&self, loader: usize) -> Result<Vec<usize>, PythonError> {
-        let attributes = self.memory.attributes(loader)?;
-        let kept = self.memory.attribute(&attributes, "_iterator")?;
+        let kept = self.memory.attribute_of(loader, "_iterator")?;
         Ok(kept.into_iter().collect())
     }
 

@@ -50,9 +50,9 @@ impl SharedQueue {
             let Some(object) = memory.attribute(&attributes, name)? else {
                 return Ok(None);
             };
-            let inner = memory.attribute(&memory.attributes(object)?, "_semlock")?;
+            let inner = memory.attribute_of(object, "_semlock")?;
             let Some(inner) = inner else { return Ok(None) };
-            let name = memory.type_name(memory.type_of(inner)?)?;
+            let name = memory.type_name_of(inner)?;
             Ok(name.ends_with("SemLock").then_some(inner))
         };
         let (Some(places), Some(readers)) = (semaphore("_sem")?, semaphore("_rlock")?) else {
@@ -88,7 +88,7 @@ impl SharedQueue {
         let main = memory.array(main, STATE_WORDS)?;
         // A thread sends what this process puts into it.
         let sender = memory.attribute(&self.attributes, "_thread")?;
-        let sender = sender.map(|sender| memory.type_name(memory.type_of(sender)?));
+        let sender = sender.map(|sender| memory.type_name_of(sender));
         let puts = sender.transpose()?.is_some_and(|name| name != "NoneType");
         self.feeds_main = last != 0 && main.contains(&last) && !puts;
         let value = u32::try_from(memory.word(self.places)? & 0xffff_ffff).unwrap_or(u32::MAX);

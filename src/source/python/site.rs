@@ -55,9 +55,9 @@ pub(super) struct Sites {
     /// The training loop, once found.
     found: Option<usize>,
     /// How often a loop was found outside the known one; the first loop found counts, too.
-    widened: u32,
+    pub(super) widened: u32,
     /// Whether a stack has shown that the thread trains.
-    trains: bool,
+    pub(super) trains: bool,
     /// Whether a stack has shown a call that takes a batch if the thread trains ([`Call::takes`]).
     takes: bool,
     /// Whether the thread takes batches from a loader of PyTorch, even if no stack has shown where the loop asks it for
@@ -215,16 +215,6 @@ impl Sites {
         let places: usize = others.map(|child| child.places(often)).sum();
         // A few stacks may show a `for` loop over a range.
         places + usize::from(asks || node.iterates >= often) > 1
-    }
-
-    /// Returns how often a loop was found outside the known one: 0 before the first loop, 1 with it.
-    pub(super) fn widened(&self) -> u32 {
-        self.widened
-    }
-
-    /// Whether a stack showed that the thread trains.
-    pub(super) fn trains(&self) -> bool {
-        self.trains
     }
 
     /// Whether `node` is called from `by`, directly or not.
@@ -426,6 +416,11 @@ mod tests {
         letters.chars().map(call).collect()
     }
 
+    /// Polls a stack on which nothing iterates, and of which it is not known where its values go.
+    fn poll(sites: &mut Sites, letters: &str) -> Site {
+        sites.poll(&stack(letters), |_| false, |_| false, |_, _| None)
+    }
+
     /// Returns the site of each stack after all were polled a hundred times in turn.
     fn learned(stacks: &[&str]) -> Vec<Site> {
         learned_where(false, stacks)
@@ -478,7 +473,7 @@ mod tests {
     fn a_thread_that_trains_waits_for_batches_in_a_buffer_of_its_own() {
         assert_eq!(learned(&["mtkw", "mts"]), [Site::Unknown; 2]);
         let mut sites = Sites::default();
-        let mut poll = |letters| sites.poll(&stack(letters), |_| false, |_| false, |_, _| None);
+        let mut poll = |letters| poll(&mut sites, letters);
         for _ in 0..500 {
             poll("mtkw");
             poll("mts");
@@ -512,12 +507,12 @@ mod tests {
     #[test]
     fn that_a_thread_trains_is_forgotten_with_the_stacks_that_showed_it() {
         let mut sites = Sites::default();
-        sites.poll(&stack("mtsb"), |_| false, |_| false, |_, _| None);
-        assert!(sites.trains());
+        poll(&mut sites, "mtsb");
+        assert!(sites.trains);
         for _ in 0..=REMEMBERED {
-            sites.poll(&stack("mts"), |_| false, |_| false, |_, _| None);
+            poll(&mut sites, "mts");
         }
-        assert!(!sites.trains());
+        assert!(!sites.trains);
     }
 
     #[test]
@@ -536,7 +531,7 @@ mod tests {
     #[test]
     fn until_the_loop_is_found_a_generator_may_make_the_next_batch() {
         let mut sites = Sites::default();
-        let mut poll = |letters| sites.poll(&stack(letters), |_| false, |_| false, |_, _| None);
+        let mut poll = |letters| poll(&mut sites, letters);
         assert_eq!(poll("mtgf"), Site::Generator);
         assert_eq!(poll("mts"), Site::Unknown);
         // A generator expression, which mostly serves a sum; then a generator that is the loop itself.
@@ -971,49 +966,29 @@ mod tests {
     fn the_outermost_loop_takes_the_place_of_one_within_it() {
         let mut sites = Sites::default();
         for _ in 0..30 {
-            sites.poll(&stack("mtgnw"), |_| false, |_| false, |_, _| None);
-            assert_ne!(
-                sites.poll(&stack("mtgc"), |_| false, |_| false, |_, _| None),
-                Site::Data,
-                "unknown or a step"
-            );
+            poll(&mut sites, "mtgnw");
+            assert_ne!(poll(&mut sites, "mtgc"), Site::Data, "unknown or a step");
         }
         for _ in 0..10 {
-            sites.poll(&stack("mtgc"), |_| false, |_| false, |_, _| None);
-            sites.poll(&stack("mts"), |_| false, |_| false, |_, _| None);
+            poll(&mut sites, "mtgc");
+            poll(&mut sites, "mts");
         }
-        assert_eq!(
-            sites.poll(&stack("mtgc"), |_| false, |_| false, |_, _| None),
-            Site::Data
-        );
-        assert_eq!(
-            sites.poll(&stack("mts"), |_| false, |_| false, |_, _| None),
-            Site::Step
-        );
-        assert_eq!(
-            sites.widened(),
-            2,
-            "the generator's own, and that around it"
-        );
+        assert_eq!(poll(&mut sites, "mtgc"), Site::Data);
+        assert_eq!(poll(&mut sites, "mts"), Site::Step);
+        assert_eq!(sites.widened, 2, "the generator's own, and that around it");
     }
 
     #[test]
     fn a_long_validation_is_elsewhere() {
         let mut sites = Sites::default();
         for _ in 0..500 {
-            sites.poll(&stack("mtnw"), |_| false, |_| false, |_, _| None);
-            sites.poll(&stack("mts"), |_| false, |_| false, |_, _| None);
+            poll(&mut sites, "mtnw");
+            poll(&mut sites, "mts");
         }
         for _ in 0..50 {
-            assert_eq!(
-                sites.poll(&stack("mvnw"), |_| false, |_| false, |_, _| None),
-                Site::Elsewhere
-            );
+            assert_eq!(poll(&mut sites, "mvnw"), Site::Elsewhere);
         }
-        assert_eq!(
-            sites.poll(&stack("mtnw"), |_| false, |_| false, |_, _| None),
-            Site::Data
-        );
+        assert_eq!(poll(&mut sites, "mtnw"), Site::Data);
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub(super) struct Supply {
     /// Polls at which an object that came to the main thread had also been in a queue nearer to it.
     passed_on: u32,
     /// Polls at which the main thread was in the queue's own `get`.
-    main_gets: u32,
+    pub(super) main_gets: u32,
     /// Polls at which another thread was in the queue's own `get`.
     other_gets: u32,
     /// Number of consecutive polls of all other threads at which only threads that fill this queue held it.
@@ -147,11 +147,6 @@ impl Supply {
         } else {
             0
         };
-    }
-
-    /// Returns the number of polls at which the main thread was in its `get`.
-    pub(super) fn main_get_count(&self) -> u32 {
-        self.main_gets
     }
 
     pub(super) fn last(&self) -> Option<&QueuePoll> {

@@ -5,13 +5,13 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::PythonError;
-use super::frame::Frame;
+use super::frame::{Frame, places};
 use super::frames::Walker;
 use super::instance::Attributes;
 use super::layout::CELL;
 use super::memory::Memory;
 use super::model_use::ModelUse;
-use super::naming::{CodeLocation, activity, loader_frame};
+use super::naming::{activity, loader_frame};
 use super::queues::{OtherStack, Queues};
 use super::reach::Reach;
 use super::shape::Shape;
@@ -118,9 +118,8 @@ impl ThreadCache {
             let trains = any(|meaning| meaning.trains);
             let hands_on = any(|meaning| meaning.not_data == Some(FULL_QUEUE));
             let mut reach = Reach { memory, walker };
-            let mut takes = || {
-                loader_frame(&places_of(&frames)).is_some() || !reach.iterators(&frames).is_empty()
-            };
+            let mut takes =
+                || loader_frame(&places(&frames)).is_some() || !reach.iterators(&frames).is_empty();
             if (trains || (take && takes()))
                 && let Ok(Some(thread)) = self.number(&memory, state, &frames)
             {
@@ -259,13 +258,9 @@ fn does(memory: &Memory, frames: &[Frame], queues: &BTreeSet<usize>) -> Does {
         return Does::Waits;
     }
     Does::Works {
-        function: activity(&places_of(frames)),
+        function: activity(&places(frames)),
         model: ModelUse::of(frames),
     }
-}
-
-fn places_of(frames: &[Frame]) -> Vec<&CodeLocation> {
-    frames.iter().map(|frame| &frame.code.place).collect()
 }
 
 #[cfg(test)]
