@@ -2,6 +2,8 @@
 //!
 //! Does not depend on other iterators.
 
+use std::mem;
+
 use super::seen::IteratorSeen;
 use crate::sample::QueueSource;
 use crate::source::python::{IteratorState, LoaderIterator};
@@ -20,8 +22,10 @@ pub(super) struct TrackedIterator {
 }
 
 impl TrackedIterator {
-    /// Adds to `seen` what it has yielded since it was last counted.
+    /// Adds to `seen` what it has yielded since it was last counted, and the waits for it.
     pub(super) fn count(&mut self, state: &IteratorState, seen: &mut IteratorSeen) {
+        // Before the loader is first reported: these waits may have ended long ago.
+        seen.waits += mem::take(&mut self.waits);
         // The next epoch counts from the start.
         let since = (self.yielded <= state.yielded).then_some(self.yielded);
         seen.batches += state.yielded - since.unwrap_or(0);
