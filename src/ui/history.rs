@@ -2,7 +2,11 @@
 
 mod series;
 
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::layout::Rect;
+use ratatui::symbols::bar;
 use ratatui::text::Line;
+use ratatui::widgets::{Sparkline, Widget};
 
 use super::axis::{self, FIGURE, LABEL, cells};
 use super::glyphs::{GAP, Glyphs};
@@ -136,13 +140,13 @@ impl HistorySeries {
         let values: Vec<_> = values
             .map(|value| value.map(|value| value / full))
             .collect();
+        let picture = sparkline(view.glyphs(), &values, cells, rows);
         // A figure that was always 0 needs no attention.
         let paint = if is_flat(&self.values) {
             Dim
         } else {
             self.paint
         };
-        let style = |paint| view.config.theme.style(paint);
         // The highest threshold whose light line is in this row; row 0 is the lowest.
         let threshold = |level: usize| {
             let height = full / rows as f64;
@@ -156,24 +160,19 @@ impl HistorySeries {
                 let mut row = view.row(width);
                 row.space(indent);
                 row.padded(Dim, if level == 0 { &self.name } else { "" }, LABEL);
+                let texts = texts(&picture, rows - 1 - level);
                 if self.is_unknown() {
                     row.text(Unknown, "n/a  not visible so far");
                     return row.line();
                 }
+                let line = view.glyphs().cursor;
+                let cursor = cursor.map(|cell| (cell, line));
                 let threshold = threshold(level).filter(|_| level > 0);
-                let signs = bars(view.glyphs(), &values, cells, (rows, level));
-                let mut signs: Vec<_> = signs
-                    .map(|sign| match sign {
-                        GAP if threshold.is_some() && cursor.is_none() => {
-                            (style(Dim), view.glyphs().light)
-                        }
-                        sign => (style(paint), sign),
-                    })
-                    .collect();
-                if let Some(sign) = cursor.and_then(|cell| signs.get_mut(cell)) {
-                    *sign = (style(Focus), view.glyphs().cursor);
+                if threshold.is_some() && cursor.is_none() {
+                    before_a_line(view, &mut row, paint, &texts);
+                } else {
+                    in_cells(&mut row, paint, &texts, cursor);
                 }
-                row.signs(&signs);
                 if level == 0 {
                     let known = if self.now == format::UNKNOWN {
                         Unknown
@@ -209,10 +208,10 @@ pub(super) fn graph(
     if is_flat(&values) {
         return Vec::new();
     }
+    let picture = sparkline(view.glyphs(), &values, cells, rows);
     let line = |place: usize| {
         let mut row = view.row(width);
-        let bars: String = bars(view.glyphs(), &values, cells, (rows, rows - 1 - place)).collect();
-        row.text(paint, &bars);
+        row.text(paint, &texts(&picture, place).concat());
         if place == 0 {
             row.right(Dim, top, FIGURE);
         }
@@ -229,36 +228,79 @@ pub(crate) fn spark(
     cells: usize,
     cursor: Option<usize>,
 ) {
+    let picture = sparkline(row.glyphs(), values, cells, 1);
+    let texts = texts(&picture, 0);
     let paint = if is_flat(values) { Dim } else { paint };
-    let bars: Vec<&str> = bars(row.glyphs(), values, cells, (1, 0)).collect();
-    let at = cursor.map_or(bars.len(), |cell| cell.min(bars.len()));
-    let (before, rest) = bars.split_at(at);
-    let (here, after) = rest.split_at(rest.len().min(1));
-    row.text(paint, &before.concat())
-        .text(Focus, &here.concat())
-        .text(paint, &after.concat());
+    let cursor = cursor.and_then(|cell| Some((cell, *texts.get(cell)?)));
+    in_cells(row, paint, &texts, cursor);
 }
 
-/// Returns the sign of each cell for values from 0 to 1, the last value at the right end of `cells`. Bars are `rows` lines
-/// high, and `level` is the line, counted from the lowest.
-fn bars(
-    glyphs: &'static Glyphs,
-    values: &[Option<f64>],
-    cells: usize,
-    (rows, level): (usize, usize),
-) -> impl Iterator<Item = &'static str> {
+/// Draws a text in each cell; the one at the cursor is replaced and has the colour of the focus.
+fn in_cells(row: &mut LineBuilder<'_>, paint: Role, texts: &[&str], cursor: Option<(usize, &str)>) {
+    match cursor.filter(|(cell, _)| *cell < texts.len()) {
+        None => row.text(paint, &texts.concat()),
+        Some((cell, line)) => row
+            .text(paint, &texts[..cell].concat())
+            .text(Focus, line)
+            .text(paint, &texts[cell + 1..].concat()),
+    };
+}
+
+/// Draws a text in each cell, and a light line in empty ones.
+fn before_a_line(view: &View<'_>, row: &mut LineBuilder<'_>, paint: Role, texts: &[&str]) {
+    for piece in texts.chunk_by(|one, other| (*one == GAP) == (*other == GAP)) {
+        if piece[0] == GAP {
+            row.text(Dim, &view.glyphs().light.repeat(piece.len()));
+        } else {
+            row.text(paint, &piece.concat());
+        }
+    }
+}
+
+/// Renders values from 0 to 1, the last at the right end of `cells`.
+fn sparkline(glyphs: &Glyphs, values: &[Option<f64>], cells: usize, rows: usize) -> Buffer {
     let values = &values[values.len().saturating_sub(cells)..];
+    let levels = glyphs.levels;
+    let bars = bar::Set {
+        empty: " ",
+        one_eighth: levels[0],
+        one_quarter: levels[1],
+        three_eighths: levels[2],
+        half: levels[3],
+        five_eighths: levels[4],
+        three_quarters: levels[5],
+        seven_eighths: levels[6],
+        full: levels[7],
+    };
     // Every value shows at least one eighth, and the topmost eighth stays free, so that a full bar does not touch the
     // line above.
-    let sign = move |value: &Option<f64>| {
-        let height = |value: f64| (value.clamp(0.0, 1.0) * (8 * rows - 1) as f64).round();
-        let eighths = value.map_or(0, |value| whole(height(value)).max(1));
-        match eighths.saturating_sub(8 * level) {
-            0 => GAP,
-            above => glyphs.levels[above.min(8) - 1],
-        }
+    let most = 8 * rows;
+    let eighths = |value: f64| {
+        let height = (value.clamp(0.0, 1.0) * (most - 1) as f64).round();
+        whole(height).max(1) as u64
     };
-    std::iter::repeat_n(GAP, cells - values.len()).chain(values.iter().map(sign))
+    let data = values.iter().map(|value| value.map(eighths));
+    let sparkline = Sparkline::default()
+        .data(data)
+        .max(most as u64)
+        .bar_set(bars)
+        .absent_value_symbol(GAP);
+    let mut picture = Buffer::empty(Rect::new(0, 0, count(cells), count(rows)));
+    let area = Rect {
+        x: count(cells - values.len()),
+        width: count(values.len()),
+        ..picture.area
+    };
+    sparkline.render(area, &mut picture);
+    picture
+}
+
+/// Returns the text of each cell in one line of the picture; line 0 is the top.
+fn texts(picture: &Buffer, line: usize) -> Vec<&str> {
+    let width = usize::from(picture.area.width);
+    let mut lines = picture.content.chunks(width.max(1));
+    let cells = lines.nth(line).into_iter().flatten();
+    cells.map(Cell::symbol).collect()
 }
 
 #[cfg(test)]
