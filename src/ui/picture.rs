@@ -39,14 +39,23 @@ const NAMED: [(Color, (u8, u8, u8)); 16] = [
 ];
 
 /// Colours of text and background where none is set, as in a terminal.
-type Plain = (&'static str, &'static str);
+struct Plain {
+    letters: &'static str,
+    ground: &'static str,
+}
 
 /// Returns the whole SVG document.
 pub fn svg(buffer: &Buffer, theme: &Theme) -> String {
     let plain = if theme.is_light() {
-        ("#1c1c1c", "#ffffff")
+        Plain {
+            letters: "#1c1c1c",
+            ground: "#ffffff",
+        }
     } else {
-        ("#d0d0d0", "#121212")
+        Plain {
+            letters: "#d0d0d0",
+            ground: "#121212",
+        }
     };
     let area = buffer.area;
     let width = f64::from(area.width) * WIDTH + 2.0 * MARGIN;
@@ -60,17 +69,17 @@ pub fn svg(buffer: &Buffer, theme: &Theme) -> String {
          <rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"{}\"/>\n\
          <g font-family=\"ui-monospace, 'DejaVu Sans Mono', 'Liberation Mono', Menlo, Consolas, monospace\" \
          font-size=\"{SIZE}\" fill=\"{}\" xml:space=\"preserve\">\n",
-        plain.1, plain.0
+        plain.ground, plain.letters
     );
     for y in 0..area.height {
-        line(&mut out, buffer, y, plain);
+        line(&mut out, buffer, y, &plain);
     }
     out.push_str("</g>\n</svg>\n");
     out
 }
 
 /// Writes a line in pieces of one style each.
-fn line(out: &mut String, buffer: &Buffer, y: u16, plain: Plain) {
+fn line(out: &mut String, buffer: &Buffer, y: u16, plain: &Plain) {
     let area = buffer.area;
     let row = f64::from(y) * HEIGHT + MARGIN;
     let mut x = 0;
@@ -89,8 +98,8 @@ fn line(out: &mut String, buffer: &Buffer, y: u16, plain: Plain) {
         }
         let cells = f64::from(x.min(area.width) - begin);
         let left = f64::from(begin) * WIDTH + MARGIN;
-        let (attributes, ground) = style(first, plain);
-        if let Some(ground) = ground {
+        let style = style(first, plain);
+        if let Some(ground) = style.ground {
             let _ = writeln!(
                 out,
                 "<rect x=\"{left:.1}\" y=\"{row:.1}\" width=\"{:.1}\" height=\"{HEIGHT}\" fill=\"{ground}\"/>",
@@ -110,7 +119,7 @@ fn line(out: &mut String, buffer: &Buffer, y: u16, plain: Plain) {
             out,
             "<text x=\"{left:.1}\" y=\"{:.1}\" textLength=\"{length:.1}\" lengthAdjust=\"spacingAndGlyphs\"{}>{}</text>",
             row + BASE,
-            attributes,
+            style.letters,
             escaped(shown)
         );
     }
@@ -120,12 +129,17 @@ fn same_style(one: &Cell, other: &Cell) -> bool {
     (one.fg, one.bg, one.modifier) == (other.fg, other.bg, other.modifier)
 }
 
-/// Returns the attributes of a cell's text, and the colour of its background if it has one.
-fn style(cell: &Cell, plain: Plain) -> (String, Option<String>) {
+struct Style {
+    /// Attributes of the text.
+    letters: String,
+    ground: Option<String>,
+}
+
+fn style(cell: &Cell, plain: &Plain) -> Style {
     let (mut letters, mut ground) = (colour(cell.fg), colour(cell.bg));
     if cell.modifier.contains(Modifier::REVERSED) {
-        let swapped = letters.unwrap_or_else(|| plain.0.to_owned());
-        letters = Some(ground.unwrap_or_else(|| plain.1.to_owned()));
+        let swapped = letters.unwrap_or_else(|| plain.letters.to_owned());
+        letters = Some(ground.unwrap_or_else(|| plain.ground.to_owned()));
         ground = Some(swapped);
     }
     let mut attributes = letters.map_or_else(String::new, |fill| format!(" fill=\"{fill}\""));
@@ -139,7 +153,10 @@ fn style(cell: &Cell, plain: Plain) -> (String, Option<String>) {
             attributes.push_str(attribute);
         }
     }
-    (attributes, ground)
+    Style {
+        letters: attributes,
+        ground,
+    }
 }
 
 /// Returns `#rrggbb`; `None` for the terminal's default.
