@@ -59,14 +59,18 @@ pub(super) fn is_held_up(context: &Context<'_>, part: Share) -> bool {
     let workers = workers && delays >= part.0 / 2.0;
     // Workers that are always busy are the limit, however long receiving takes: Python code that computes holds the
     // GIL, too.
-    let no_time_left = match context.mean_share(|worker| worker.busy) {
-        Some(busy) => busy.0 + busy_in_turn(context) >= ALL_BUSY,
-        None => context.mean_share(WorkerRates::busy_or_on_cpu).is_some(),
-    };
+    let on_cpu = || context.mean_share(WorkerRates::busy_or_on_cpu);
+    let no_time_left = always_busy(context).unwrap_or_else(|| on_cpu().is_some());
     // A stopped worker does not answer at all.
     let stopped = |worker: &WorkerRates| worker.stopped.is_some_and(|stopped| stopped.0 >= SLIGHT);
     let stopped = context.workers().iter().any(stopped);
     trainer || workers || stopped || no_time_left || mostly_disk(context).is_some()
+}
+
+/// Whether the workers have work all the time, or all the time in which their loader is in use. `None` if that is not known.
+pub(super) fn always_busy(context: &Context<'_>) -> Option<bool> {
+    let busy = context.mean_share(|worker| worker.busy)?;
+    Some(busy.0 + busy_in_turn(context) >= ALL_BUSY)
 }
 
 /// Returns how busy the workers are of the loaders that take turns with this one, as training and validation do: in their

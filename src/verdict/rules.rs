@@ -39,7 +39,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::busy_time::{ALL_BUSY, MIN_SHARE_OF_WAIT};
+use super::busy_time::{MIN_SHARE_OF_WAIT, always_busy};
 use super::context::Context;
 use super::level::SLIGHT;
 use super::rule::{Resource, Rule};
@@ -145,7 +145,8 @@ fn first_of<'a>(
     kind: Kind,
 ) -> Option<(Cause, Evidence)> {
     // If batches are ready almost always, or during most of the waits, the trainer does not wait for the workers.
-    let beside = waits_beside_the_queue(context) && !all_busy(context);
+    // Workers that always have work limit the job, even if most waits are for the handover.
+    let beside = waits_beside_the_queue(context) && always_busy(context) != Some(true);
     let is_ready = |at_most: Share| at_most.0 < SLIGHT || beside;
     let ready = context.queue_empty_at_most().is_some_and(is_ready);
     let blameless = ready || mostly_idle(context);
@@ -163,13 +164,6 @@ fn mostly_idle(context: &Context<'_>) -> bool {
     let busy = busy.filter(|_| !workers.is_empty());
     busy.zip(context.wait())
         .is_some_and(|(busy, wait)| busy < wait.share.0 * MIN_SHARE_OF_WAIT)
-}
-
-/// Whether the workers have work all the time: then they limit the job, even if handing over their batches takes as long as the
-/// waits for them.
-fn all_busy(context: &Context<'_>) -> bool {
-    let busy = context.mean_share(|worker| worker.busy);
-    busy.is_some_and(|busy| busy.0 >= ALL_BUSY)
 }
 
 /// Whether the queue was seen empty in less than half of the time that the trainer waits: then it waits for workers to
