@@ -230,7 +230,7 @@ impl Warnings {
 pub(crate) fn no_time_between() -> Hinted {
     Hinted::new(
         "no time passes from one sample to the next",
-        "figures are of the time between two; record again, with `pipetop --record FILE`",
+        "figures need time between two samples; record the job again with `pipetop --record FILE`",
     )
 }
 
