@@ -175,7 +175,7 @@ fn examine(places: &PathArgs, json: bool) -> String {
     let at = Clock::start().now();
     let gpus = move || {
         let gpus = nvml::open(library.as_deref())?;
-        Ok(gpus.into_iter().map(|mut read| read(at)).collect())
+        Ok(gpus.into_iter().map(|mut gpu| gpu.read(at)).collect())
     };
     let (proc_root, sys_root) = (&places.proc_root, &places.sys_root);
     let facts = Facts::read(proc_root, sys_root, Terminal::current(), gpus);

@@ -3,6 +3,7 @@
 //! A driver that hangs makes one row old and delays nothing else: not the other GPUs, not the reader of the board, not
 //! the start or the end of the program. Depends on NVML only to open it.
 
+mod device;
 mod naming;
 mod users;
 
@@ -10,9 +11,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub use self::device::Gpu;
 use self::naming::{any, named};
 pub(in crate::source) use self::users::Users;
-use super::nvml::{self, GpuReader};
+use super::nvml;
 use crate::background::{lock, spawn};
 use crate::sample::{Gap, GpuSample};
 use crate::source::events::Events;
@@ -84,7 +86,7 @@ impl Gpus {
     }
 
     fn start_with(
-        open: impl FnOnce() -> Result<Vec<GpuReader>, Gap> + Send + 'static,
+        open: impl FnOnce() -> Result<Vec<Box<dyn Gpu>>, Gap> + Send + 'static,
         selection: Option<Vec<String>>,
         interval: Duration,
         clock: impl Fn() -> Moment + Send + Sync + Clone + 'static,
@@ -176,12 +178,12 @@ impl Shared {
 
     fn watch_all(
         self: &Arc<Self>,
-        found: Vec<GpuReader>,
+        found: Vec<Box<dyn Gpu>>,
         interval: Duration,
         clock: &(impl Fn() -> Moment + Send + Clone + 'static),
     ) {
         let mut gaps = Vec::new();
-        for (read, index) in found.into_iter().zip(0..) {
+        for (gpu, index) in found.into_iter().zip(0..) {
             let chosen = self.chosen(index, None);
             self.board().rows.push(GpuRow {
                 sample: GpuSample {
@@ -198,7 +200,7 @@ impl Shared {
             }
             let (shared, clock) = (Arc::clone(self), clock.clone());
             let watching = start(&format!("gpu-{index}"), move || {
-                shared.watch(read, index, interval, &clock);
+                shared.watch(gpu, index, interval, &clock);
             });
             gaps.extend(watching.err());
         }
@@ -207,7 +209,7 @@ impl Shared {
 
     fn watch(
         &self,
-        mut read: GpuReader,
+        mut gpu: Box<dyn Gpu>,
         index: u32,
         interval: Duration,
         clock: &impl Fn() -> Moment,
@@ -217,7 +219,7 @@ impl Shared {
             if let Some(row) = self.board().row(index) {
                 row.asked = Some(at);
             }
-            let sample = read(at);
+            let sample = gpu.read(at);
             if !self.put(index, sample) {
                 return;
             }

@@ -34,18 +34,16 @@ use self::pace::{CallGroup, CallSchedule};
 use self::plausible::{percent, text};
 use self::processes::GpuProcesses;
 use self::turn::CounterTurn;
+use super::gpu::Gpu;
 use crate::sample::{Gap, GpuSample};
 use crate::units::Moment;
 
 /// No machine has more; a larger number is an error of the driver.
 const MAX_GPUS: u32 = 256;
 
-/// Reads one GPU. May block as long as the driver does.
-pub type GpuReader = Box<dyn FnMut(Moment) -> GpuSample + Send>;
-
 /// Opens the GPUs of `library` (`None` = `libnvidia-ml.so.1`), in PCI bus order. May hang. Returns an error if the
 /// library cannot be used or lists no GPU.
-pub fn open(library: Option<&Path>) -> Result<Vec<GpuReader>, Gap> {
+pub fn open(library: Option<&Path>) -> Result<Vec<Box<dyn Gpu>>, Gap> {
     let mut builder = Nvml::builder();
     if let Some(path) = library {
         builder.lib_path(path.as_os_str());
@@ -86,10 +84,7 @@ pub fn open(library: Option<&Path>) -> Result<Vec<GpuReader>, Gap> {
         troubles: Default::default(),
     };
     Ok((0..count)
-        .map(|index| {
-            let mut gpu = gpu(index);
-            Box::new(move |at| gpu.read(at)) as GpuReader
-        })
+        .map(|index| Box::new(gpu(index)) as Box<dyn Gpu>)
         .collect())
 }
 
@@ -118,7 +113,7 @@ struct CallState {
     events: XidEvents,
 }
 
-impl NvmlGpu {
+impl Gpu for NvmlGpu {
     fn read(&mut self, at: Moment) -> GpuSample {
         self.last.util_samples.newest.clear();
         let mut worst = self.identify();

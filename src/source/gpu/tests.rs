@@ -4,26 +4,31 @@ use std::time::SystemTime;
 use super::*;
 use crate::sample::Tail;
 
-/// Returns a GPU whose readings each wait until the test sends the result.
-fn cued(index: u32, cue: Receiver<GpuSample>) -> GpuReader {
-    Box::new(move |at| {
-        let sample = cue.recv().unwrap_or_default();
+/// A GPU whose readings each wait until the test sends the result.
+struct Cued {
+    index: u32,
+    cue: Receiver<GpuSample>,
+}
+
+impl Gpu for Cued {
+    fn read(&mut self, at: Moment) -> GpuSample {
+        let sample = self.cue.recv().unwrap_or_default();
         GpuSample {
-            index,
-            uuid: Some(format!("GPU-{index}")),
+            index: self.index,
+            uuid: Some(format!("GPU-{}", self.index)),
             read_at: Some(at),
             ..sample
         }
-    })
+    }
 }
 
 /// Returns GPUs that answer on cue, and a clock that is set by hand.
 fn gpus(count: u32, selection: Option<&[&str]>) -> (Gpus, Vec<Sender<GpuSample>>, Arc<Mutex<u64>>) {
     let time = Arc::new(Mutex::new(0));
-    let (cues, found): (Vec<_>, Vec<GpuReader>) = (0..count)
+    let (cues, found): (Vec<_>, Vec<Box<dyn Gpu>>) = (0..count)
         .map(|index| {
             let (cue, heard) = channel();
-            (cue, cued(index, heard))
+            (cue, Box::new(Cued { index, cue: heard }) as Box<dyn Gpu>)
         })
         .unzip();
     let words = selection.map(|words| words.iter().map(|&word| word.to_owned()).collect());

@@ -8,8 +8,8 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, SystemTime};
 
 use crate::sample::{GpuSample, Link};
+use crate::source::gpu::Gpu;
 use crate::source::nvml;
-use crate::source::nvml::GpuReader;
 use crate::units::{Bytes, BytesPerSecond, Moment, Share};
 use fake_nvml::FakeNvml;
 use tempfile::TempDir;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 struct Machine {
     _directory: TempDir,
     fake: FakeNvml,
-    gpus: Vec<GpuReader>,
+    gpus: Vec<Box<dyn Gpu>>,
 }
 
 fn moment(seconds: f64) -> Moment {
@@ -51,7 +51,7 @@ impl Machine {
 
     fn read(&mut self, gpu: usize, seconds: f64) -> GpuSample {
         self.fake.set_clock(seconds);
-        self.gpus[gpu](moment(seconds))
+        self.gpus[gpu].read(moment(seconds))
     }
 }
 
@@ -438,7 +438,7 @@ fn the_counters_of_several_gpus_are_read_one_after_the_other() {
         machine.fake.set_clock(seconds);
         std::thread::scope(|scope| {
             let gpus = machine.gpus.iter_mut();
-            let read = |gpu: &mut GpuReader| gpu(moment(seconds));
+            let read = |gpu: &'_ mut Box<dyn Gpu>| gpu.read(moment(seconds));
             let threads: Vec<_> = gpus.map(|gpu| scope.spawn(move || read(gpu))).collect();
             let threads = threads.into_iter().map(ScopedJoinHandle::join);
             threads.collect::<Result<Vec<_>, _>>().expect("no panic")
