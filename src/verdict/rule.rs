@@ -26,19 +26,6 @@ pub(super) struct Rule {
     pub(super) advice: fn(&Situation<'_>) -> Vec<String>,
 }
 
-impl Rule {
-    /// What most rules have in common. Each has words, checks and advice of its own.
-    pub(super) const USUAL: Self = Self {
-        words: "",
-        checks: &[],
-        resource: Resource::Other,
-        picture: Picture::BusyWorkers,
-        more_workers_help: false,
-        what_if: false,
-        advice: |_| Vec::new(),
-    };
-}
-
 /// The resource that the job has too little of. The screen has a colour for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {

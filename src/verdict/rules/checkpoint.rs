@@ -2,20 +2,22 @@
 
 use crate::sample::WRITTEN_FILE;
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Picture, Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "writing files",
     checks: &[(Kind::HostBound, check)],
+    resource: Resource::Other,
     picture: Picture::ReadyBatches,
+    more_workers_help: false,
+    what_if: false,
     advice: |_| {
         texts(&[
             "save checkpoints and other files less often, or to a faster disk",
             "save in the background: torch.distributed.checkpoint.async_save, or a thread that writes an in-memory copy",
         ])
     },
-    ..Rule::USUAL
 };
 
 fn check(context: &Context<'_>) -> Option<Evidence> {

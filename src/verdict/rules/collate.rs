@@ -13,6 +13,8 @@ pub(super) const RULE: Rule = Rule {
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Cpu,
     picture: Picture::ReadyBatches,
+    more_workers_help: false,
+    what_if: false,
     advice: |situation| {
         let move_it = if situation.context.loads_in_main() {
             load_ahead(situation.context)
@@ -21,7 +23,6 @@ pub(super) const RULE: Rule = Rule {
         };
         texts(&[move_it, "do it on the GPU, in parallel with the step"])
     },
-    ..Rule::USUAL
 };
 
 fn check(context: &Context<'_>) -> Option<Evidence> {

@@ -2,20 +2,22 @@
 
 use crate::verdict::busy_time::{DELAYED, delayed};
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Resource, Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "CPU affinity",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::CpuTime,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
+    what_if: false,
     advice: |_| {
         texts(&[
             "let the workers run on all CPUs: reset the affinity in worker_init_fn (os.sched_setaffinity)",
             "an imported library may have narrowed it (OMP_PROC_BIND, KMP_AFFINITY, GOMP_CPU_AFFINITY)",
         ])
     },
-    ..Rule::USUAL
 };
 
 /// Minimum used share of the CPUs that the workers may run on.

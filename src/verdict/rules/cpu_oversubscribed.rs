@@ -3,16 +3,17 @@
 use crate::units::Share;
 use crate::verdict::busy_time::{DELAYED, delayed, mostly_cpu};
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Resource, Rule, Situation};
+use crate::verdict::rule::{Picture, Resource, Rule, Situation};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "too many workers for the CPUs",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::CpuTime,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
     what_if: true,
     advice,
-    ..Rule::USUAL
 };
 
 /// If the job needs fewer CPUs than there are, other programs use them: that is another cause.

@@ -5,7 +5,7 @@ use crate::model::rates::WorkerRates;
 use crate::units::Share;
 use crate::verdict::busy_time::{MOSTLY_CPU, mostly_cpu};
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Resource, Rule, Situation};
+use crate::verdict::rule::{Picture, Resource, Rule, Situation};
 use crate::verdict::workers::gil_limited;
 use crate::verdict::{Evidence, Kind};
 
@@ -13,10 +13,10 @@ pub(super) const RULE: Rule = Rule {
     words: "CPU preprocessing",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Cpu,
+    picture: Picture::BusyWorkers,
     more_workers_help: true,
     what_if: true,
     advice,
-    ..Rule::USUAL
 };
 
 fn check(context: &Context<'_>) -> Option<Evidence> {

@@ -2,13 +2,15 @@
 
 use crate::verdict::busy_time::mostly_cpu;
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Resource, Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "CPU quota",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::CpuTime,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
     what_if: true,
     advice: |_| {
         texts(&[
@@ -16,7 +18,6 @@ pub(super) const RULE: Rule = Rule {
             "make the transforms cheaper: the available CPUs are used up",
         ])
     },
-    ..Rule::USUAL
 };
 
 /// Minimum share of throttled scheduler periods.

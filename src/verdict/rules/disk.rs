@@ -2,15 +2,17 @@
 
 use crate::verdict::busy_time::{MIN_SHARE_OF_BUSY, mapped_reads, mostly_disk};
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Resource, Rule, Situation};
+use crate::verdict::rule::{Picture, Resource, Rule, Situation};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "disk",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Input,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
+    what_if: false,
     advice,
-    ..Rule::USUAL
 };
 
 fn check(context: &Context<'_>) -> Option<Evidence> {

@@ -2,20 +2,22 @@
 
 use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, dispatched};
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Picture, Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "batches come from another rank",
     checks: &[(Kind::DataBound, check)],
+    resource: Resource::Other,
     picture: Picture::ReadyBatches,
+    more_workers_help: false,
+    what_if: false,
     advice: |_| {
         texts(&[
             "look at the rank that reads: its loader, and that loader's workers",
             "let each rank read its own part: DistributedSampler or split_dataset_by_node(), with Accelerate also dispatch_batches=False",
         ])
     },
-    ..Rule::USUAL
 };
 
 fn check(context: &Context<'_>) -> Option<Evidence> {

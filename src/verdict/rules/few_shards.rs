@@ -5,17 +5,19 @@ use crate::model::rates::WorkerRates;
 use crate::units::Share;
 use crate::verdict::context::Context;
 use crate::verdict::level::MODERATE;
-use crate::verdict::rule::{Picture, Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "too few or uneven shards",
     checks: &[(Kind::DataBound, check)],
+    resource: Resource::Other,
     picture: Picture::IdleWorkers,
+    more_workers_help: false,
+    what_if: false,
     advice: |_| {
         texts(&["split the data into at least as many shards as there are workers, of equal size"])
     },
-    ..Rule::USUAL
 };
 
 /// Minimum share of workers with nothing to load.

@@ -4,7 +4,7 @@ use crate::units::Share;
 use crate::verdict::busy_time::most_of_the_wait;
 use crate::verdict::context::Context;
 use crate::verdict::level::SLIGHT;
-use crate::verdict::rule::{Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
@@ -13,13 +13,16 @@ pub(super) const RULE: Rule = Rule {
         (Kind::DataBound, in_the_loader),
         (Kind::HostBound, check_step),
     ],
+    resource: Resource::Other,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
+    what_if: false,
     advice: |_| {
         texts(&[
             "move that thread's work into a process of its own (multiprocessing): threads share one interpreter lock",
             "let it work in calls that release the lock (NumPy, Pillow, torch), and less often",
         ])
     },
-    ..Rule::USUAL
 };
 
 /// Minimum share of the time that the main thread waits for the lock, for waits outside the loader to count.

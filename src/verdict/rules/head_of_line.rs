@@ -4,20 +4,22 @@
 use crate::model::rates::WorkerRates;
 use crate::units::{Share, median};
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Picture, Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "one slow worker holds up the others",
     checks: &[(Kind::DataBound, check)],
+    resource: Resource::Other,
     picture: Picture::IdleWorkers,
+    more_workers_help: false,
+    what_if: false,
     advice: |_| {
         texts(&[
             "in_order=False (PyTorch 2.6 and newer) lets the other workers' batches pass",
             "balance the work: spread the slow samples or the slow shard",
         ])
     },
-    ..Rule::USUAL
 };
 
 /// Minimum shares of the time: the slow worker busy, and the others idle.

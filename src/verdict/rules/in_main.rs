@@ -4,16 +4,17 @@ use crate::sample::LoaderKind;
 use crate::units::Share;
 use crate::verdict::busy_time::{ALL_BUSY, MIN_SHARE_OF_WAIT, most_of_the_wait, network_in_main};
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Resource, Rule, Situation, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, Situation, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "loading in the main thread",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Cpu,
+    picture: Picture::BusyWorkers,
     more_workers_help: true,
+    what_if: false,
     advice,
-    ..Rule::USUAL
 };
 
 /// Time to load a batch, in milliseconds, below which a worker process is assumed to take longer to hand it over. With

@@ -11,8 +11,9 @@ pub(super) const RULE: Rule = Rule {
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Handover,
     picture: Picture::ReadyBatches,
+    more_workers_help: false,
+    what_if: false,
     advice,
-    ..Rule::USUAL
 };
 
 fn advice(situation: &Situation<'_>) -> Vec<String> {

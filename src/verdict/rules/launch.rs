@@ -1,12 +1,15 @@
 //! The host launches work more slowly than the GPU completes it.
 
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "slow kernel launches",
     checks: &[(Kind::HostBound, check)],
+    resource: Resource::Other,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
     what_if: true,
     advice: |_| {
         texts(&[
@@ -14,7 +17,6 @@ pub(super) const RULE: Rule = Rule {
             "keep Python out of the step: log, measure and check only every N steps",
         ])
     },
-    ..Rule::USUAL
 };
 
 /// Minimum share of the time that the main thread is on a CPU, while the GPU is idle for part of it.

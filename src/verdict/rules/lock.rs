@@ -2,12 +2,16 @@
 
 use crate::verdict::busy_time::{MIN_SHARE_OF_BUSY, locked};
 use crate::verdict::context::Context;
-use crate::verdict::rule::Rule;
+use crate::verdict::rule::{Picture, Resource, Rule};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "a lock between workers",
     checks: &[(Kind::DataBound, check)],
+    resource: Resource::Other,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
+    what_if: false,
     advice: |situation| {
         let hottest = situation.context.hottest();
         let inside = hottest.map_or_else(String::new, |(name, _)| format!(" in {name}"));
@@ -18,7 +22,6 @@ pub(super) const RULE: Rule = Rule {
             "give each worker its own file, connection or queue".into(),
         ]
     },
-    ..Rule::USUAL
 };
 
 fn check(context: &Context<'_>) -> Option<Evidence> {

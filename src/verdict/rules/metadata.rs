@@ -2,14 +2,16 @@
 
 use crate::verdict::busy_time::MIN_SHARE_OF_BUSY;
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Resource, Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "opening files",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Input,
+    picture: Picture::BusyWorkers,
     more_workers_help: true,
+    what_if: false,
     advice: |situation| {
         let fewer = texts(&[
             "pack the samples into shards (WebDataset, Parquet, LMDB): opening a small file here takes longer than reading it",
@@ -17,7 +19,6 @@ pub(super) const RULE: Rule = Rule {
         ]);
         fewer.into_iter().chain(situation.more_workers()).collect()
     },
-    ..Rule::USUAL
 };
 
 fn check(context: &Context<'_>) -> Option<Evidence> {

@@ -3,16 +3,17 @@
 use super::in_main::load_ahead;
 use crate::verdict::busy_time::{MIN_SHARE_OF_BUSY, MIN_SHARE_OF_WAIT, network_in_main};
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Resource, Rule, Situation};
+use crate::verdict::rule::{Picture, Resource, Rule, Situation};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "network",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Input,
+    picture: Picture::BusyWorkers,
     more_workers_help: true,
+    what_if: false,
     advice,
-    ..Rule::USUAL
 };
 
 fn check(context: &Context<'_>) -> Option<Evidence> {

@@ -3,15 +3,17 @@
 use crate::units::Share;
 use crate::verdict::busy_time::{DELAYED, FULL, delayed, most_of_the_wait};
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Resource, Rule, Situation};
+use crate::verdict::rule::{Picture, Resource, Rule, Situation};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "other programs use the CPUs",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::CpuTime,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
+    what_if: false,
     advice,
-    ..Rule::USUAL
 };
 
 /// Minimum share of the machine's CPUs used by others at which they slow the job down.

@@ -5,19 +5,21 @@ use crate::model::rates::WorkerRates;
 use crate::units::Share;
 use crate::verdict::busy_time::mostly_cpu;
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Resource, Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "several threads in each worker",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::CpuTime,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
+    what_if: false,
     advice: |_| {
         texts(&[
             "use one thread per worker: cv2.setNumThreads(0) in worker_init_fn, OMP_NUM_THREADS=1 before Python starts",
         ])
     },
-    ..Rule::USUAL
 };
 
 /// Minimum share of the workers' CPU time used by threads other than the main thread, for these to do part of the

@@ -4,15 +4,17 @@ use crate::model::rates::WorkerRates;
 use crate::units::Share;
 use crate::verdict::busy_time::{mapped_reads, mostly_disk};
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Resource, Rule, Situation};
+use crate::verdict::rule::{Picture, Resource, Rule, Situation};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "data exceeds the page cache",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Input,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
+    what_if: false,
     advice,
-    ..Rule::USUAL
 };
 
 /// Minimum share of the workers' reads that comes from the disk, at which the cache is of little use.

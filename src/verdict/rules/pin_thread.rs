@@ -11,6 +11,8 @@ pub(super) const RULE: Rule = Rule {
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Handover,
     picture: Picture::ReadyBatches,
+    more_workers_help: false,
+    what_if: false,
     advice: |_| {
         texts(&[
             "make batches cheaper to hand over: a few large tensors, not nested lists or dictionaries of small ones",
@@ -18,7 +20,6 @@ pub(super) const RULE: Rule = Rule {
             "or try pin_memory=False, which copies on the main thread instead",
         ])
     },
-    ..Rule::USUAL
 };
 
 /// There is one such thread, and it shares Python's lock with the main thread: more workers do not help.

@@ -12,13 +12,14 @@ pub(super) const RULE: Rule = Rule {
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Cpu,
     picture: Picture::IdleWorkers,
+    more_workers_help: false,
+    what_if: false,
     advice: |_| {
         texts(&[
             "make the sampler cheaper: compute the order once per epoch, with NumPy or torch in place of Python loops",
             "sort or bucket by lengths that were stored before training, not read in the sampler",
         ])
     },
-    ..Rule::USUAL
 };
 
 /// The sampler runs in the main thread, before a batch is requested from the workers: more of them do not help.

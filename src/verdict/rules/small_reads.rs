@@ -2,14 +2,16 @@
 
 use crate::verdict::busy_time::{mapped_reads, mostly_disk};
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Resource, Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "small reads from a disk",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Input,
+    picture: Picture::BusyWorkers,
     more_workers_help: true,
+    what_if: false,
     advice: |situation| {
         let larger = texts(&[
             "read larger parts at once: pack the samples into shards (WebDataset, Parquet, array_record) and shuffle within them",
@@ -17,7 +19,6 @@ pub(super) const RULE: Rule = Rule {
         ]);
         larger.into_iter().chain(situation.more_workers()).collect()
     },
-    ..Rule::USUAL
 };
 
 /// Mean size of a read in KiB, up to which its time hardly depends on its size.

@@ -2,17 +2,19 @@
 
 use crate::units::{Share, median};
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "one rank is slower",
     checks: &[(Kind::DataBound, check)],
+    resource: Resource::Other,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
     what_if: true,
     advice: |_| {
         texts(&["look at this rank's data and its share of the CPUs: the others wait for it"])
     },
-    ..Rule::USUAL
 };
 
 /// Minimum difference of the wait shares of this rank and of the others.

@@ -2,20 +2,22 @@
 
 use crate::units::mean;
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Resource, Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "swapping",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Memory,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
+    what_if: false,
     advice: |_| {
         texts(&[
             "use less memory: fewer workers, a smaller prefetch_factor, and no large Python lists in the dataset, which each worker copies",
             "or use a machine with more memory; `top -o %MEM` lists what else uses it",
         ])
     },
-    ..Rule::USUAL
 };
 
 /// Minimum number of pages read from swap per second: 4 MB.

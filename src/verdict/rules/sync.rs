@@ -2,12 +2,15 @@
 
 use crate::sample::SYNCHRONIZE;
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "waiting for the GPU at each step",
     checks: &[(Kind::HostBound, check)],
+    resource: Resource::Other,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
     what_if: true,
     advice: |_| {
         texts(&[
@@ -15,7 +18,6 @@ pub(super) const RULE: Rule = Rule {
             "read losses and metrics only every N steps: .item() and .cpu() wait for the GPU too",
         ])
     },
-    ..Rule::USUAL
 };
 
 /// Minimum share of the time that the main thread is seen in a call that waits until the GPU has done all of its work.

@@ -3,15 +3,17 @@
 use crate::sample::{COPIES, SYNCHRONIZE};
 use crate::units::Share;
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Rule, Situation};
+use crate::verdict::rule::{Picture, Resource, Rule, Situation};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "copying batches to the device",
     checks: &[(Kind::HostBound, check)],
+    resource: Resource::Other,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
     what_if: true,
     advice,
-    ..Rule::USUAL
 };
 
 /// Minimum share of the device's idle time.

@@ -2,7 +2,7 @@
 
 use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, most_of_the_wait};
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Picture, Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 /// Helps whatever makes the validation's loader slow.
@@ -11,7 +11,10 @@ pub(in crate::verdict) const VALIDATE_LESS: &str = "validate less often, or on a
 pub(super) const RULE: Rule = Rule {
     words: "validation's loader",
     checks: &[(Kind::DataBound, check)],
+    resource: Resource::Other,
     picture: Picture::IdleWorkers,
+    more_workers_help: false,
+    what_if: false,
     advice: |situation| {
         let loaders = situation.context.rank.loaders.iter();
         let mut kept = loaders.map(|loader| loader.settings.persistent_workers == Some(true));
@@ -24,7 +27,6 @@ pub(super) const RULE: Rule = Rule {
             VALIDATE_LESS,
         ])
     },
-    ..Rule::USUAL
 };
 
 fn check(context: &Context<'_>) -> Option<Evidence> {

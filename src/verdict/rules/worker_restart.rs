@@ -2,13 +2,16 @@
 
 use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, most_of_the_wait};
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Picture, Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
     words: "workers restart each epoch",
     checks: &[(Kind::DataBound, check)],
+    resource: Resource::Other,
     picture: Picture::IdleWorkers,
+    more_workers_help: false,
+    what_if: false,
     advice: |situation| {
         let settings = situation.context.loader.map(|loader| &loader.settings);
         let kept = settings.and_then(|settings| settings.persistent_workers) == Some(true);
@@ -21,7 +24,6 @@ pub(super) const RULE: Rule = Rule {
             "make epochs longer, or the dataset quicker to import and to pickle",
         ])
     },
-    ..Rule::USUAL
 };
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
